@@ -1,7 +1,9 @@
-//! What a request costs the server, what a thousand slow clients do to the others, and what a bomb takes.
+//! Cost of a request, effect of a thousand slow clients on other clients, and cost of a
+//! decompression bomb.
 //!
-//! `cargo bench -p speedwell-serve --bench requests [-- SECONDS]`. The processor time is that of the server's threads; clients are
-//! threads of the same process. On a busy machine, compare the times with those in the same table only.
+//! `cargo bench -p speedwell-serve --bench requests [-- SECONDS]`. CPU time is that of the server's
+//! threads; clients are threads of the same process. On a busy machine, compare only times of the
+//! same table.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -23,7 +25,7 @@ use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, Stream
 
 type Done<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// As large as the page of the demo's session.
+/// As large as the demo's session page.
 const PAGE_BYTES: usize = 158_000;
 const SLOW_CLIENTS: usize = 1000;
 
@@ -79,7 +81,7 @@ fn main() -> Done<()> {
     bomb(&running)
 }
 
-/// A server in a thread of this process.
+/// Server on a thread of this process.
 struct Running {
     address: SocketAddr,
     stopper: Stopper,
@@ -144,7 +146,7 @@ impl Drop for Running {
     }
 }
 
-/// Requests one after the other on one connection, for this time.
+/// Sends requests in sequence on one connection, for this time.
 fn measured(
     running: &Running,
     name: &str,
@@ -185,7 +187,7 @@ fn measured(
 trait Wire: Read + Write {}
 impl<T: Read + Write> Wire for T {}
 
-/// Reads a whole answer: by its length, or to its last chunk.
+/// Reads a whole response, by its length or up to its last chunk.
 fn read_answer(wire: &mut dyn Wire, space: &mut [u8]) -> Done<()> {
     let mut filled = 0;
     loop {
@@ -239,8 +241,8 @@ fn secured(
     Ok(StreamOwned::new(client, TcpStream::connect(address)?))
 }
 
-/// Connections that send a byte of a head each second, and come again when they are closed. Gives
-/// how many there were at a time; returns when all are connected for the first time.
+/// Opens connections that each send a byte per second and reconnect when closed. Returns when all
+/// are connected for the first time; the thread returns how many are connected at the end.
 fn slow_clients(address: SocketAddr, over: &Arc<AtomicBool>) -> JoinHandle<usize> {
     let connect = move || TcpStream::connect(address).ok();
     let mut clients: Vec<_> = (0..SLOW_CLIENTS).map(|_| connect()).collect();
@@ -261,7 +263,7 @@ fn slow_clients(address: SocketAddr, over: &Arc<AtomicBool>) -> JoinHandle<usize
     })
 }
 
-/// Ten gigabytes of zeros in ten megabytes, cut to what is not refused for its length alone.
+/// Sends ten gigabytes of zeros in ten megabytes, cut to a length that is not rejected outright.
 fn bomb(running: &Running) -> Done<()> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(&vec![0; 10 << 20])?;
@@ -286,7 +288,7 @@ fn bomb(running: &Running) -> Done<()> {
     Ok(())
 }
 
-/// The most memory that this process has had since this was asked before.
+/// Returns the peak memory of this process since the previous call.
 fn resident_bytes() -> Done<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status
@@ -298,13 +300,13 @@ fn resident_bytes() -> Done<u64> {
     Ok(bytes)
 }
 
-/// Processor time of the server's threads so far.
+/// Returns the CPU time of the server's threads so far.
 fn server_cpu() -> Done<Duration> {
     let mut total = Duration::ZERO;
     for task in std::fs::read_dir("/proc/self/task")? {
         let folder = task?.path();
         if std::fs::read_to_string(folder.join("comm"))?.trim() == "serve" {
-            // Time on a processor in nanoseconds is the first of its figures.
+            // The first field is the time on a processor, in nanoseconds.
             let times = std::fs::read_to_string(folder.join("schedstat"))?;
             let ns = times.split(' ').next().unwrap_or_default().parse()?;
             total += Duration::from_nanos(ns);

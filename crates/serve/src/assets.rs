@@ -1,7 +1,8 @@
-//! Files that are compiled into the program, under names that contain their content's digest.
+//! Static files compiled into the program, served under names that contain a digest of their
+//! content.
 //!
-//! A name never stands for other content, so that browsers keep what they have for good. A request is compared
-//! with the table of names and nothing else: no part of it is decoded, and none of it reaches the disk.
+//! A name always stands for the same content, so browsers may cache it forever. Request paths are
+//! only looked up in the table: they are not decoded and never reach the file system.
 
 use crate::compression::accepts_gzip;
 use axum::Router;
@@ -20,7 +21,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::sync::Arc;
 
-/// A table of files.
+/// Table of static files.
 ///
 /// ```
 /// use speedwell_serve::assets::Assets;
@@ -31,9 +32,9 @@ use std::sync::Arc;
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Assets {
-    /// By the name that the program uses.
+    /// Maps file names to request paths.
     paths: HashMap<&'static str, String>,
-    /// By the path of a request.
+    /// Maps request paths to files.
     files: Arc<HashMap<String, File>>,
     folder: String,
 }
@@ -46,7 +47,7 @@ struct File {
 }
 
 impl Assets {
-    /// A table of these names and contents below a folder such as `/static/`.
+    /// Creates a table of these names and contents below a folder such as `/static/`.
     pub fn new(
         folder: &str,
         files: impl IntoIterator<Item = (&'static str, &'static [u8])>,
@@ -70,12 +71,12 @@ impl Assets {
         }
     }
 
-    /// Where a file is served: for links in pages.
+    /// Returns the path under which a file is served, for links in pages.
     pub fn path(&self, name: &str) -> Option<&str> {
         self.paths.get(name).map(String::as_str)
     }
 
-    /// Answers everything below the folder.
+    /// Returns a router that serves the files below the folder.
     pub fn router(&self) -> Router {
         let assets = self.clone();
         let answer =
@@ -107,7 +108,7 @@ impl Assets {
     }
 }
 
-/// `style.css` as `style.0123456789abcdef.css`.
+/// Turns `style.css` into `style.0123456789abcdef.css`.
 fn hashed(name: &str, bytes: &[u8]) -> String {
     let digest = digest(&SHA256, bytes);
     let hex: String = digest.as_ref()[..8]
@@ -135,7 +136,7 @@ fn kind(name: &str) -> &'static str {
     }
 }
 
-/// The bytes packed, if that makes them smaller.
+/// Returns the compressed bytes if they are smaller.
 fn packed(bytes: &[u8]) -> Option<Bytes> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes).ok()?;

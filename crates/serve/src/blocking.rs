@@ -1,8 +1,8 @@
-//! Work that blocks, such as asking a database: threads of its own, and a short queue in front of them.
+//! Thread pools for blocking work, such as database queries, with a short queue in front.
 //!
-//! A queue that grows only makes everybody wait; so beyond its length requests are refused at once, with the time after
-//! which to try again. So are those that have waited long enough, where the work of others is long. Work whose client has gone
-//! meanwhile is not begun.
+//! A longer queue would only make every client wait. Requests that find the queue full are rejected
+//! at once with `Retry-After`, and [`Pool::run_within`] also rejects those that have waited too
+//! long. Work whose client has disconnected is not started.
 
 use crate::error::Error;
 use crate::refusal::Refusal;
@@ -15,24 +15,25 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// Work that waits, unless given otherwise.
+/// Default queue length.
 pub const QUEUE: usize = 64;
 
-/// Seconds after which to try again what waited or took too long.
+/// `Retry-After`, in seconds, for requests that timed out in the queue or while running.
 const AGAIN_S: u64 = 5;
 
-/// For how long whoever asks for what is expensive gets no answer, at most.
+/// Timeouts for expensive requests.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// Before it begins; twice, where both a share and a thread are waited for.
+    /// Time before the work starts. Applies twice to requests that wait for a share and for a
+    /// thread.
     pub waiting: Duration,
-    /// While it is worked on.
+    /// Time while the work runs.
     pub working: Duration,
 }
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// Threads that do what blocks. Clones share them; they end with the last clone.
+/// Threads for blocking work. Clones share them; the threads end with the last clone.
 ///
 /// ```
 /// use speedwell_serve::blocking::{Pool, QUEUE};
@@ -58,10 +59,10 @@ impl fmt::Debug for Pool {
 }
 
 impl Pool {
-    /// So many threads of this name, and a queue of this length in front of them.
+    /// Creates a pool of `threads` threads named `name`, with a queue of length `queue`.
     ///
     /// # Errors
-    /// When the system gives no more threads.
+    /// If the system cannot start more threads.
     pub fn new(name: &str, threads: usize, queue: usize) -> Result<Pool, Error> {
         let (queue, waiting) = sync_channel::<Work>(queue);
         let waiting = Arc::new(Mutex::new(waiting));
@@ -75,10 +76,11 @@ impl Pool {
         Ok(Pool { queue })
     }
 
-    /// What this work gives, once a thread has done it.
+    /// Runs `work` on a thread of the pool and returns its result.
     ///
     /// # Errors
-    /// 503 when the queue is full, 500 when the work panicked. Both are answers of a handler.
+    /// 503 if the queue is full, 500 if the work panics. Handlers can return either as the
+    /// response.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -88,7 +90,7 @@ impl Pool {
             if done.is_closed() {
                 return;
             }
-            // What the work has touched is its own matter; the thread goes on with other work.
+            // Any state the work left behind is its own; the thread serves other work.
             if let Ok(value) = catch_unwind(AssertUnwindSafe(work)) {
                 drop(done.send(value));
             }
@@ -107,11 +109,12 @@ impl Pool {
 }
 
 impl Pool {
-    /// As [`Pool::run`], for what may take long: whoever asks gets an answer after some time of work, which goes on, so that
-    /// what it keeps is there for the next request. Work that no thread has begun by its time is not begun any more.
+    /// Like [`Pool::run`], with timeouts, for work that may take long. Work that exceeds its
+    /// running time continues, so that a result it caches is ready for the next request. Work that
+    /// no thread picks up in time is dropped.
     ///
     /// # Errors
-    /// As for [`Pool::run`]; 503 when either time is over.
+    /// As for [`Pool::run`]; 503 if either timeout expires.
     pub async fn run_within<T: Send + 'static>(
         &self,
         patience: Patience,
@@ -119,7 +122,7 @@ impl Pool {
     ) -> Result<T, Refusal> {
         let (begins, begun) = oneshot::channel();
         let running = self.run(move || {
-            // Whoever asked may have gone.
+            // The receiver is gone if the client has disconnected.
             let _ = begins.send(());
             work()
         });
@@ -132,7 +135,7 @@ impl Pool {
                     let refusal = refusal.hint("it goes on, and is there once it is done");
                     refusal.retry_after(AGAIN_S)
                 }
-                // It was refused, which is the answer.
+                // The work was rejected: `running` returns the error.
                 Ok(Err(_)) => std::future::pending().await,
                 Err(_) => waited("others", patience),
             }
@@ -145,17 +148,16 @@ impl Pool {
     }
 }
 
-/// What was not begun in time, because of earlier requests of somebody.
+/// Returns the error for work that earlier requests of `whose` kept from starting in time.
 pub(crate) fn waited(whose: &str, patience: Patience) -> Refusal {
     let seconds = patience.waiting.as_secs();
     let what = format!("this waited longer than {seconds} s for earlier requests of {whose}");
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, what).retry_after(AGAIN_S)
 }
 
-/// From now on the calling thread waits for whoever else has work: on Linux each thread has a priority of its own (nice(2)).
-/// For what is done while nobody waits for it.
+/// Lowers the priority of the calling thread, for background work. Per thread on Linux (nice(2)).
 pub fn give_way() {
-    // A thread may always give up a priority.
+    // Lowering the priority needs no privileges.
     let _ = rustix::process::nice(10);
 }
 
@@ -237,7 +239,7 @@ mod tests {
         assert_eq!(quick, Ok(5));
     }
 
-    /// Whether a future has not ended by now.
+    /// Polls a future once; true if it is still pending.
     fn is_pending<F: Future>(future: &mut Pin<Box<F>>) -> bool {
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
         future.as_mut().poll(&mut cx).is_pending()

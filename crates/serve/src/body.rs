@@ -1,7 +1,8 @@
-//! The body of a request as it comes in: how large it may be, and how slow.
+//! Size limit and minimum rate of request bodies.
 //!
-//! Who reads a body that is refused gets an error; the gate then sends the refusal as the answer,
-//! whatever the handler made of the error. Only time spent waiting for the client counts.
+//! A handler that reads a rejected body gets an error. The gate then sends the stored refusal as
+//! the response, whatever the handler made of that error. Only time spent waiting for the client
+//! counts towards the rate.
 
 use crate::options::Limits;
 use crate::refusal::Refusal;
@@ -15,12 +16,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Where a body that is refused leaves the refusal for the gate.
+/// Passes the refusal of a rejected body to the gate.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fault(Arc<OnceLock<Refusal>>);
 
 impl Fault {
-    /// Keeps the first refusal, and gives the error for whoever reads the body.
+    /// Records the refusal unless there is one already, and returns the error for the reader of the
+    /// body.
     pub(crate) fn refuse(&self, refusal: Refusal) -> BodyRefused {
         BodyRefused(self.0.get_or_init(|| refusal.closing()).what.clone())
     }
@@ -30,7 +32,7 @@ impl Fault {
     }
 }
 
-/// The error that a handler gets when it reads a body that is refused.
+/// Error that a handler gets when it reads a rejected body.
 #[derive(Debug)]
 pub(crate) struct BodyRefused(String);
 
@@ -50,7 +52,7 @@ pub(crate) fn too_large(limit: u64) -> Refusal {
     .hint("send it in several requests")
 }
 
-/// A body that may have so many bytes, and must keep up a rate.
+/// Body with a size limit and a minimum rate.
 pub(crate) struct Limited<B> {
     body: B,
     fault: Fault,
@@ -58,7 +60,7 @@ pub(crate) struct Limited<B> {
     limit: u64,
     grace: Duration,
     bytes_per_s: u64,
-    /// How long the client was waited for so far, without the present wait.
+    /// Time spent waiting for the client, without the current wait.
     waited: Duration,
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
 }
@@ -88,7 +90,7 @@ impl<B> Limited<B> {
         Ok(())
     }
 
-    /// Ready when the client was waited for longer than what it has sent allows.
+    /// Ready when the client has been waited for longer than the bytes it has sent allow.
     fn too_slow(&mut self, cx: &mut Context<'_>) -> Poll<BodyRefused> {
         let for_rate = Duration::from_millis(self.received * 1000 / self.bytes_per_s);
         let left = (self.grace + for_rate).saturating_sub(self.waited);
@@ -145,7 +147,7 @@ mod tests {
     use super::*;
     use std::collections::VecDeque;
 
-    /// Gives these pieces, and then nothing more, without an end.
+    /// Yields these chunks, then stays pending forever.
     struct Pieces(VecDeque<Bytes>);
 
     impl Body for Pieces {
@@ -194,7 +196,7 @@ mod tests {
         );
     }
 
-    /// The clock of this test stands still but where everything waits: it is exact.
+    /// Paused time advances only when all tasks are idle, so the timing is exact.
     #[tokio::test(start_paused = true)]
     async fn a_body_may_take_ten_seconds_and_one_more_for_each_kilobyte() {
         let fault = Fault::default();

@@ -1,6 +1,8 @@
-//! Who sends a request, and under which name of this server, directly or through a proxy.
+//! Identifies the client of a request and the name it uses for this server, directly or through a
+//! proxy.
 //!
-//! What a proxy says is believed only if it is the one that was named at the start; nobody else's word reaches a handler.
+//! Forwarded header fields are trusted only from the proxy configured at startup; handlers never
+//! see them.
 
 use crate::hosts::{Door, Hosts};
 use axum::http::header::{FORWARDED, HOST};
@@ -10,37 +12,37 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A proxy in front of this server whose word about its clients is believed.
+/// Proxy in front of this server whose forwarded header fields are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proxy {
-    /// The proxy that connects from this address.
+    /// Proxy that connects from this address.
     Address(IpAddr),
-    /// The proxy that connects through a Unix socket.
+    /// Proxy that connects through a Unix socket.
     Unix,
 }
 
-/// Who sent a request, and under which name; handlers find it among the extensions of the request.
+/// Client of a request. Handlers find it in the extensions of the request.
 #[derive(Debug, Clone)]
 pub struct Client {
-    /// The address that the request came from: of the client itself where a believed proxy names it.
-    /// Nothing for a Unix socket.
+    /// Address of the client, as reported by a trusted proxy if there is one. `None` for a Unix
+    /// socket.
     pub address: Option<IpAddr>,
-    /// Whether TLS protects the way to the client.
+    /// Whether the client's connection is protected by TLS.
     pub secure: bool,
-    /// The origin of pages of this server as this client names it, such as `http://127.0.0.1:7600`.
+    /// Origin of this server's pages as the client names it, such as `http://127.0.0.1:7600`.
     pub origin: String,
     pub(crate) login: Arc<AtomicBool>,
 }
 
 impl Client {
-    /// Notes that the client has proven who it is: its connection does not count among those that its address may have
-    /// without a login.
+    /// Records that the client has authenticated. Its connection then no longer counts towards the
+    /// per-address limit for anonymous connections.
     pub fn note_login(&self) {
         self.login.store(true, Ordering::Relaxed);
     }
 }
 
-/// What is known about a connection before any request.
+/// Properties of a connection known before its first request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arrival {
     pub door: Door,
@@ -49,7 +51,7 @@ pub(crate) struct Arrival {
 }
 
 impl Arrival {
-    /// Whether the request came past the proxy that has TLS, in the clear.
+    /// Whether the request bypassed the TLS-terminating proxy and came in plain text.
     pub(crate) fn is_past(&self, proxy: Option<Proxy>) -> bool {
         proxy.is_some() && !self.tls && !self.is_from(proxy)
     }
@@ -69,8 +71,8 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Who sent this request, or nothing if it does not name this server exactly once. Takes what a
-/// proxy says out of the header fields, whether it is believed or not, so that no handler reads it.
+/// Identifies the client, or returns `None` unless the request names this server exactly once.
+/// Removes all forwarded header fields, trusted or not, so that no handler reads them.
 pub(crate) fn client(
     hosts: &Hosts,
     proxy: Option<Proxy>,
@@ -91,7 +93,7 @@ pub(crate) fn client(
         None => only(headers, &HOST)?,
     };
     let site_named = site(&named)?;
-    // A target in absolute form counts instead of the Host field (RFC 9112, 3.2.2); both must be ours.
+    // An absolute-form target overrides the Host field (RFC 9112, 3.2.2); both must be ours.
     if let Some(authority) = uri.authority()
         && site(authority.as_str()).as_ref() != Some(&site_named)
     {
@@ -108,7 +110,7 @@ pub(crate) fn client(
     })
 }
 
-/// What a believed proxy says about the client that it forwards.
+/// Forwarded header fields of a trusted proxy.
 #[derive(Default)]
 struct Forwarded {
     address: Option<IpAddr>,
@@ -117,7 +119,7 @@ struct Forwarded {
 }
 
 impl Forwarded {
-    /// Of a list, the last entry: the one that the proxy itself has added.
+    /// Reads the last entry of each list, the one the proxy itself appended.
     fn read(headers: &HeaderMap) -> Forwarded {
         let last = |name: &HeaderName| {
             let value = headers.get_all(name).iter().next_back()?.to_str().ok()?;
@@ -131,7 +133,7 @@ impl Forwarded {
     }
 }
 
-/// An address with or without brackets and port, as proxies write them.
+/// Parses an address with or without brackets and port, as proxies write them.
 fn address(text: &str) -> Option<IpAddr> {
     if let Ok(socket) = text.parse::<SocketAddr>() {
         return Some(socket.ip());
@@ -142,7 +144,7 @@ fn address(text: &str) -> Option<IpAddr> {
         .ok()
 }
 
-/// The value of a field that must be there exactly once.
+/// Returns the value of a field that must occur exactly once.
 fn only(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;

@@ -1,7 +1,8 @@
-//! One connection: the TLS handshake, then requests one after the other, each through the gate.
+//! One connection: the TLS handshake, then requests in sequence, each through the gate.
 //!
-//! HTTP/1.1 only. Its heads are bounded by time and size; what HTTP/2 would add are streams whose
-//! resets and settings need limits of their own, and pages of this server gain nothing by it.
+//! HTTP/1.1 only: its request heads are bounded by time and size. HTTP/2 would add streams whose
+//! resets and settings need limits of their own, and the pages of this server would not gain from
+//! it.
 
 use crate::client::{Arrival, Proxy};
 use crate::gate::Gate;
@@ -25,7 +26,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
-/// What all connections of a server share.
+/// State shared by all connections of a server.
 pub(crate) struct Shared {
     pub limits: Limits,
     pub gate: Gate,
@@ -33,11 +34,11 @@ pub(crate) struct Shared {
     pub proxy: Option<Proxy>,
 }
 
-/// What whoever comes when all places are taken is sent.
+/// Response to a connection that finds no free slot.
 const NO_PLACE: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n\
     retry-after: 1\r\nconnection: close\r\ncontent-length: 30\r\n\r\nthere are too many connections";
 
-/// A connection by TCP, from its handshake to its end.
+/// Serves a TCP connection from its handshake to its end.
 pub(crate) async fn tcp(
     socket: TcpStream,
     tls: Option<TlsAcceptor>,
@@ -45,7 +46,7 @@ pub(crate) async fn tcp(
     shared: Arc<Shared>,
     place: Place,
 ) {
-    // Without it, the last packet of an answer may wait for the client's delayed acknowledgement.
+    // Otherwise the last packet of a response may wait for the client's delayed acknowledgment.
     let _ = socket.set_nodelay(true);
     listen::notice_vanished(&socket, shared.limits.stalled_answer);
     let Some(tls) = tls else {
@@ -54,14 +55,14 @@ pub(crate) async fn tcp(
     let line = Line::new(socket, &shared.limits);
     let handshake = tokio::time::timeout(shared.limits.head, tls.accept(line));
     tokio::select! {
-        // Whoever cannot agree on TLS has nothing to be answered with.
+        // A client whose handshake fails cannot receive a response.
         agreed = handshake => if let Ok(Ok(line)) = agreed { serve(line, arrival, shared, &place).await },
         () = shared.stopper.stopped() => (),
         () = place.is_given_up() => (),
     }
 }
 
-/// A connection without TLS.
+/// Serves a connection without TLS.
 pub(crate) async fn plain<S>(socket: S, arrival: Arrival, shared: Arc<Shared>, place: Place)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -83,21 +84,23 @@ where
         http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(shared.limits.head)
-            // hyper accepts no less than 8 kB.
+            // hyper requires at least 8 kB.
             .max_buf_size(shared.limits.head_bytes.max(8 << 10))
             .serve_connection(TokioIo::new(line), service)
     );
-    // An error is a client that has gone or does not speak HTTP: it has been answered, or cannot be.
+    // An error means that the client is gone or does not speak HTTP; hyper has responded if
+    // possible.
     tokio::select! {
         _ = connection.as_mut() => return,
         () = shared.stopper.stopped() => connection.as_mut().graceful_shutdown(),
-        // It is closed without a word, as whoever takes too long for a head.
+        // Closed without a response, as after a timeout of the request head.
         () = place.is_given_up() => return,
     }
     let _ = connection.await;
 }
 
-/// The answer to a request, if its connection may have one: one beyond those of its address must bring a login.
+/// Answers a request. On a connection beyond the per-address limit, the request must carry
+/// credentials.
 async fn answer(
     shared: &Shared,
     arrival: &Arrival,
@@ -120,10 +123,10 @@ async fn answer(
     response
 }
 
-/// Answers a connection for which there is no place, whatever it asks.
+/// Answers a connection for which there is no slot, whatever it requests.
 pub(crate) async fn turn_away(socket: TcpStream, limits: &Limits) {
     let mut line = Line::new(socket, limits);
-    // A socket that is new takes so few bytes at once.
+    // The send buffer of a new socket takes these few bytes in one write.
     if poll_fn(|cx| Pin::new(&mut line).poll_write(cx, NO_PLACE))
         .await
         .is_ok()

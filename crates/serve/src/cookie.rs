@@ -1,7 +1,7 @@
-//! People who have logged in: a cookie that no script reads and no other site sends, what is known of
-//! whoever has it, and the key that is printed at start and works once.
+//! Browser logins: a session cookie that scripts cannot read and other sites cannot send, the data
+//! kept for each login, and the one-time key printed at startup.
 //!
-//! What a cookie stands for is kept here, not in the cookie, so that ending a login ends it.
+//! The data stay on the server, not in the cookie, so ending a login takes effect at once.
 
 use crate::error::Error;
 use crate::token::{Digest, Secret};
@@ -11,10 +11,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Logins that are remembered; beyond, the one that ends first is ended.
+/// Maximum number of logins; when exceeded, the one that expires first is dropped.
 const LOGINS: usize = 10_000;
 
-/// Those who are logged in, with what the application knows of each.
+/// Active logins, each with data of the application.
 ///
 /// ```
 /// use axum::http::{HeaderMap, header::COOKIE};
@@ -35,7 +35,8 @@ const LOGINS: usize = 10_000;
 pub struct Logins<T> {
     name: String,
     lasts: Duration,
-    /// By the digest of the secret, so that looking one up says nothing about others.
+    /// Keyed by the digest of the secret, so that the timing of a lookup reveals nothing about
+    /// other logins.
     by_digest: Mutex<HashMap<[u8; 32], Login<T>>>,
 }
 
@@ -46,8 +47,9 @@ struct Login<T> {
 }
 
 impl<T: Clone> Logins<T> {
-    /// Logins of twelve hours. The name must be one of a cookie. Servers at several ports of one host share their cookies,
-    /// so without TLS it should contain the port.
+    /// Creates a store for logins that last twelve hours. `name` must be a valid cookie name.
+    /// Servers on several ports of one host share their cookies, so without TLS the name should
+    /// contain the port.
     pub fn new(name: impl Into<String>) -> Logins<T> {
         Logins {
             name: name.into(),
@@ -56,10 +58,10 @@ impl<T: Clone> Logins<T> {
         }
     }
 
-    /// Logs somebody in, and gives the value of `Set-Cookie`. `secure` is [`crate::Client::secure`].
+    /// Starts a login and returns the value of `Set-Cookie`. `secure` is [`crate::Client::secure`].
     ///
     /// # Errors
-    /// When the system has no random bytes, or the name is not one of a cookie.
+    /// If the system has no random bytes, or the name is not a valid cookie name.
     pub fn begin(&self, who: T, secure: bool, now: Instant) -> Result<HeaderValue, Error> {
         let secret = Secret::random::<32>()?;
         let mut logins = self
@@ -81,7 +83,7 @@ impl<T: Clone> Logins<T> {
         self.set_cookie(secret.expose(), secure, self.lasts.as_secs())
     }
 
-    /// Who sends this cookie, if the login has not ended.
+    /// Returns the data of the login whose cookie was sent, unless the login has expired.
     pub fn find(&self, headers: &HeaderMap, secure: bool, now: Instant) -> Option<T> {
         let digest = self.sent(headers, secure)?;
         let logins = self
@@ -92,10 +94,11 @@ impl<T: Clone> Logins<T> {
         (login.ends > now).then(|| login.who.clone())
     }
 
-    /// Ends the login of who sends this, and gives the `Set-Cookie` that removes the cookie.
+    /// Ends the login whose cookie was sent, and returns the `Set-Cookie` value that removes the
+    /// cookie.
     ///
     /// # Errors
-    /// When the name is not one of a cookie.
+    /// If the name is not a valid cookie name.
     pub fn end(&self, headers: &HeaderMap, secure: bool) -> Result<HeaderValue, Error> {
         if let Some(digest) = self.sent(headers, secure) {
             let mut logins = self
@@ -107,7 +110,7 @@ impl<T: Clone> Logins<T> {
         self.set_cookie("", secure, 0)
     }
 
-    /// Ends the logins of all of whom this is true: their token was revoked.
+    /// Ends all logins that match the predicate, for example because their token was revoked.
     pub fn end_all(&self, ended: impl Fn(&T) -> bool) {
         let mut logins = self
             .by_digest
@@ -116,8 +119,8 @@ impl<T: Clone> Logins<T> {
         logins.retain(|_, login| !ended(&login.who));
     }
 
-    /// The prefix makes browsers insist on `Secure`, `Path=/` and no `Domain` (RFC 6265bis, 4.1.3.2). Without
-    /// TLS they refuse it, so there the name is bare.
+    /// Returns the cookie name. The prefix makes browsers insist on `Secure`, `Path=/` and no
+    /// `Domain` (RFC 6265bis, 4.1.3.2). They reject it without TLS, so it is omitted there.
     fn cookie_name(&self, secure: bool) -> String {
         let prefix = if secure { "__Host-" } else { "" };
         format!("{prefix}{}", self.name)
@@ -134,7 +137,8 @@ impl<T: Clone> Logins<T> {
         Ok(value)
     }
 
-    /// The digest of the cookie that is sent; of two cookies of this name, neither counts.
+    /// Returns the digest of the cookie that was sent, or `None` if there are two cookies of this
+    /// name.
     fn sent(&self, headers: &HeaderMap, secure: bool) -> Option<Digest> {
         let name = self.cookie_name(secure);
         let lines = headers
@@ -150,7 +154,7 @@ impl<T: Clone> Logins<T> {
     }
 }
 
-/// A key that is printed at start and opens a login once.
+/// Key printed at startup that starts a login once.
 #[derive(Debug)]
 pub struct LoginKey {
     text: Secret,
@@ -158,10 +162,10 @@ pub struct LoginKey {
 }
 
 impl LoginKey {
-    /// A new key.
+    /// Creates a random key.
     ///
     /// # Errors
-    /// When the system has no random bytes.
+    /// If the system has no random bytes.
     #[allow(clippy::new_without_default, reason = "it may fail")]
     pub fn new() -> Result<LoginKey, Error> {
         Ok(LoginKey {
@@ -170,12 +174,12 @@ impl LoginKey {
         })
     }
 
-    /// The key, to be printed.
+    /// Returns the key, for printing.
     pub fn expose(&self) -> &str {
         self.text.expose()
     }
 
-    /// Whether this is the key, for the first time.
+    /// Redeems the key; false if it is wrong or has been used before.
     pub fn redeem(&self, presented: &str) -> bool {
         let is_it = Digest::of(presented) == self.text.digest();
         let mut is_unused = self

@@ -1,27 +1,28 @@
-//! Requests that pages of other sites make a browser send: none of them changes anything here, and
-//! none of them gets an answer unless it is a person who followed a link.
+//! Rejects requests that pages of other sites make a browser send. They cannot change anything, and
+//! get a response only if the user followed a link.
 //!
-//! Browsers say where a request comes from (`Sec-Fetch-Site`, Fetch Metadata; `Origin`, RFC 6454), and no
-//! page can make them say otherwise. Programs say neither; they have no cookies that others could use.
+//! Browsers report the source of a request (`Sec-Fetch-Site`, Fetch Metadata; `Origin`, RFC 6454),
+//! and pages cannot forge it. Programs send neither, but they have no cookies that others could
+//! abuse.
 
 use crate::client::Client;
 use crate::refusal::Refusal;
 use axum::http::header::{COOKIE, HeaderMap, ORIGIN};
 use axum::http::{Method, StatusCode};
 
-/// Why this request is refused, if it is.
+/// Returns the reason to reject this request, if there is one.
 pub(crate) fn refusal(method: &Method, headers: &HeaderMap, client: &Client) -> Option<Refusal> {
     let from_here = match site(headers) {
         Site::Same => true,
         Site::Other => false,
         Site::Unsaid => match origin(headers) {
             Some(origin) => origin == client.origin,
-            // A browser too old to say where from: only its cookie could be misused.
+            // A browser too old to send either field: only its cookie could be abused.
             None => method.is_safe() || !headers.contains_key(COOKIE),
         },
     };
-    // A form of a page that tells nobody where it is (`Referrer-Policy: no-referrer`) has the origin null. That it is one of
-    // ours the browser says in the other field, which no page can set.
+    // A form on a page with `Referrer-Policy: no-referrer` has the origin null. `Sec-Fetch-Site`,
+    // which pages cannot set, tells whether that page is ours.
     let is_said_to_be_ours = matches!(site(headers), Site::Same);
     let origin_is_ours = origin(headers)
         .is_none_or(|origin| origin == client.origin || (origin == "null" && is_said_to_be_ours));
@@ -48,13 +49,13 @@ enum Site {
 fn site(headers: &HeaderMap) -> Site {
     match headers.get("sec-fetch-site").map(|value| value.as_bytes()) {
         None => Site::Unsaid,
-        // "none": typed in, or a bookmark.
+        // "none": a typed address or a bookmark.
         Some(b"same-origin" | b"none") => Site::Same,
         Some(_) => Site::Other,
     }
 }
 
-/// What is said about the origin; twice is as bad as a wrong one.
+/// Returns the `Origin` field; repeated fields count as a wrong origin.
 fn origin(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(ORIGIN).iter();
     let first = values.next()?;
@@ -64,8 +65,8 @@ fn origin(headers: &HeaderMap) -> Option<&str> {
     }
 }
 
-/// Whether somebody followed a link to a page, which is all that other sites may cause. Without
-/// `Sec-Fetch-Mode`, an `Origin` alone has brought us here: a script or a form.
+/// Whether the user followed a link to a page, the only request that other sites may cause.
+/// Requests without `Sec-Fetch-Mode` that carry an `Origin` come from a script or a form.
 fn is_visit(headers: &HeaderMap) -> bool {
     let says = |name: &str, value: &str| headers.get(name).is_some_and(|said| said == value);
     says("sec-fetch-mode", "navigate") && says("sec-fetch-dest", "document")

@@ -1,10 +1,10 @@
-//! Why there is no server: what could not be opened, read or had.
+//! Errors that keep a server from starting.
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why a server cannot be.
+/// Reason why a server cannot start.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "each says so in its message")]
 pub enum Error {

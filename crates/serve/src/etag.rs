@@ -1,6 +1,7 @@
-//! Answers that are sent again only if they have changed (RFC 9110, 8.8.3 and 13.1.2). Start at [`unless_known`].
+//! Sends a response body again only if it has changed (RFC 9110, 8.8.3 and 13.1.2). Start at
+//! [`unless_known`].
 //!
-//! Tags are weak: the same answer may travel packed or not.
+//! Tags are weak, because the same response may be sent compressed or not.
 
 use axum::body::{Body, to_bytes};
 use axum::http::StatusCode;
@@ -13,12 +14,12 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hyper::body::Body as _;
 use ring::digest::{SHA256, digest};
 
-/// What answers say, as a short text: equal tags, equal answers.
+/// Entity tag of a response: equal tags mean equal responses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Tag(String);
 
-/// An answer to somebody who looks and sent these fields: with a tag, and without its body where that is known. Failures, and
-/// streams, which have no length, stay as they are.
+/// Adds a tag to the response, and drops the body if the client already has it. Failures and
+/// streams, which have no length, are returned unchanged.
 ///
 /// ```
 /// use axum::http::HeaderMap;
@@ -42,10 +43,10 @@ pub async fn unless_known(asked: &HeaderMap, answer: Response) -> Response {
         return answer;
     }
     let (mut parts, body) = answer.into_parts();
-    // It is all there, so nothing is waited for and nothing fails.
+    // The body is complete in memory, so this neither waits nor fails.
     let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
     let tag = Tag::of(&bytes);
-    // Base64 and quotes are characters of header fields.
+    // Base64 and quotes are valid in header values.
     if let Ok(value) = HeaderValue::from_str(&tag.0) {
         parts.headers.insert(ETAG, value);
     }
@@ -60,14 +61,14 @@ pub async fn unless_known(asked: &HeaderMap, answer: Response) -> Response {
 }
 
 impl Tag {
-    /// The tag of these bytes.
+    /// Computes the tag of these bytes.
     fn of(bytes: &[u8]) -> Tag {
         let digest = digest(&SHA256, bytes);
         let short = URL_SAFE_NO_PAD.encode(&digest.as_ref()[..16]);
         Tag(format!("W/\"{short}\""))
     }
 
-    /// Whether the client says that it has this answer already.
+    /// Whether the client already has this response.
     fn is_known_to(&self, asked: &HeaderMap) -> bool {
         let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
         let own = opaque(&self.0);
@@ -116,7 +117,7 @@ mod tests {
         assert_eq!(known.body().size_hint().exact(), Some(0));
     }
 
-    /// A body that nobody knows the length of.
+    /// A body of unknown length.
     struct Endless;
 
     impl hyper::body::Body for Endless {

@@ -1,7 +1,7 @@
-//! How often an address has failed to say who it is, and from when on it is not asked any more.
+//! Limits the rate of failed logins per address.
 //!
-//! An address that is over the limit is refused without a look at what it brings, be it right: else
-//! guessing would go on. Memory is bounded however many addresses there are.
+//! An address over the limit is rejected without checking its credentials, even if they are right:
+//! otherwise guessing could continue. Memory is bounded, whatever the number of addresses.
 
 use crate::options::counted_as;
 use crate::refusal::Refusal;
@@ -12,10 +12,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const WINDOW: Duration = Duration::from_secs(60);
-/// Addresses that are remembered; beyond, the one whose last failure is the oldest is forgotten.
+/// Maximum number of tracked addresses; when exceeded, the one with the oldest last failure is
+/// dropped.
 const ADDRESSES: usize = 4096;
 
-/// Counts failures by address.
+/// Counts failures per address.
 ///
 /// ```
 /// use speedwell_serve::failures::Failures;
@@ -35,14 +36,14 @@ pub struct Failures {
 }
 
 impl Default for Failures {
-    /// Ten a minute and address.
+    /// Allows ten failures per minute and address.
     fn default() -> Failures {
         Failures::new(10)
     }
 }
 
 impl Failures {
-    /// So many a minute and address.
+    /// Allows `per_minute` failures per minute and address.
     pub fn new(per_minute: usize) -> Failures {
         Failures {
             per_minute: per_minute.max(1),
@@ -50,10 +51,10 @@ impl Failures {
         }
     }
 
-    /// Whether this address may try; nothing stands for those who come by a Unix socket.
+    /// Whether this address may try. `None` stands for clients on a Unix socket.
     ///
     /// # Errors
-    /// 429, with the time until the first of its failures is a minute old.
+    /// 429, with the time until the first counted failure is a minute old.
     pub fn check(&self, address: Option<IpAddr>, now: Instant) -> Result<(), Refusal> {
         let by_address = self
             .by_address
@@ -77,7 +78,7 @@ impl Failures {
         }
     }
 
-    /// Counts a failure.
+    /// Records a failure.
     pub fn add(&self, address: Option<IpAddr>, now: Instant) {
         let mut by_address = self
             .by_address

@@ -1,8 +1,9 @@
-//! What every request goes through before the router sees it, and every answer before the client does.
+//! Checks every request before the router sees it, and completes every response.
 //!
-//! In this order: did it come past the proxy that has TLS (403), does the request name this server (421), is its length given (411), does a page of another site
-//! send it (403), is its body small enough and known to be packed by gzip or not at all (413, 415).
-//! `/health` is answered here. Answers get the header fields that protect them, and are packed and logged.
+//! The checks, in this order: the request did not bypass the TLS-terminating proxy (403), names
+//! this server (421), gives its length (411), does not come from a page of another site (403), and
+//! has a body that is small enough and either uncompressed or gzip (413, 415). `/health` is
+//! answered here. Responses get security headers and are compressed and logged.
 
 use crate::body::{Fault, Limited, too_large};
 use crate::client::{self, Arrival, Client, Proxy};
@@ -30,10 +31,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
-/// Answered here, to everybody.
+/// Health check, answered here for everyone.
 const HEALTH: &str = "/health";
 
-/// What is answered when an address has too many connections.
+/// Error text when an address has too many connections.
 pub(crate) const TOO_MANY: &str = "there are too many connections";
 
 /// Everything between a connection and the router.
@@ -54,12 +55,12 @@ impl Gate {
             proxy: options.proxy,
             log: options.log,
             render: options.render,
-            // The limits of this crate hold instead of axum's.
+            // The limits of this crate replace axum's.
             router: TowerToHyperService::new(router.layer(DefaultBodyLimit::disable())),
         }
     }
 
-    /// The answer to one request, and whether its client has proven who it is.
+    /// Answers one request; also returns whether its client has authenticated.
     pub(crate) async fn answer(
         &self,
         arrival: &Arrival,
@@ -104,7 +105,7 @@ impl Gate {
         (self.finish(response, &asked, entry), has_login)
     }
 
-    /// The answer to a request on a connection that its address has too many of.
+    /// Rejects a request on a connection beyond the limit of its address.
     pub(crate) fn turn_away(&self, arrival: &Arrival, request: Request<Incoming>) -> Response {
         let (parts, _) = request.into_parts();
         let entry = Entry::new(&parts.method, &parts.uri, arrival.peer);
@@ -119,7 +120,7 @@ impl Gate {
         self.finish(response, &asked, entry)
     }
 
-    /// The body as handlers read it, or why the router does not see the request.
+    /// Returns the body as handlers read it, or the reason to reject the request.
     fn admit(
         &self,
         parts: &mut axum::http::request::Parts,
@@ -181,7 +182,7 @@ impl Gate {
     }
 }
 
-/// What a refusal is rendered as, with what else the handler has set.
+/// Adds the other header fields that the handler has set to the rendered refusal.
 fn with_fields_of(response: Response, mut rendered: Response) -> Response {
     let own = rendered.headers().clone();
     let is_more = |name: &HeaderName| *name != CONTENT_LENGTH && !own.contains_key(name);
@@ -196,7 +197,7 @@ fn with_fields_of(response: Response, mut rendered: Response) -> Response {
     rendered
 }
 
-/// What of a request is needed once the router has it.
+/// Parts of the request needed after the router has consumed it.
 struct Asked {
     headers: HeaderMap,
     method: Method,
@@ -225,8 +226,8 @@ fn misdirected(headers: &HeaderMap, uri: &Uri) -> Refusal {
     .closing()
 }
 
-/// A length that is not given before, or given in two ways, is where requests are smuggled past
-/// proxies (RFC 9112, 11.2). So a body takes a length, and no other way of saying where it ends.
+/// Requires `Content-Length`. A body whose length is missing or ambiguous allows request smuggling
+/// past proxies (RFC 9112, 11.2), so other ways of marking its end are rejected.
 fn check_length(headers: &HeaderMap, limit: u64) -> Result<(), Refusal> {
     if headers.contains_key(TRANSFER_ENCODING) {
         let what = "the body of the request comes without its length";
@@ -264,10 +265,10 @@ fn health(method: &Method) -> Response {
     }
 }
 
-/// What a future gives, or nothing if it panics.
+/// Returns the output of a future, or `None` if it panics.
 async fn caught<F: Future>(future: F) -> Option<F::Output> {
     let mut future = pin!(future);
-    // Nothing of the future is used again after a panic.
+    // The future is not used again after a panic.
     poll_fn(
         |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(Poll::Pending) => Poll::Pending,

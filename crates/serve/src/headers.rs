@@ -1,14 +1,14 @@
-//! The header fields that every answer has, whoever made it.
+//! Security headers of every response.
 //!
-//! A page of this server loads nothing from elsewhere and executes nothing that stands in the page itself; it cannot
-//! be framed, and pages of other sites cannot read it or hold a window of it.
+//! Pages of this server load nothing from elsewhere and run no inline code; they cannot be framed,
+//! and pages of other sites cannot read them or keep a handle on their window.
 
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue, REFERRER_POLICY,
     SERVER, X_CONTENT_TYPE_OPTIONS,
 };
 
-/// What pages may load: own files, and pictures that stand in the page.
+/// Content security policy: only files of this server, and pictures inlined in the page.
 pub const CONTENT_SECURITY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; \
      img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
      frame-ancestors 'none'";
@@ -26,13 +26,13 @@ const ALWAYS: [(HeaderName, &str); 4] = [
     ),
 ];
 
-/// What a handler may know better: a file to be saved, files that never change.
+/// Defaults that a handler may override, for downloads and immutable files.
 const UNLESS_SET: [(HeaderName, &str); 2] = [
     (CONTENT_SECURITY_POLICY, CONTENT_SECURITY),
     (CACHE_CONTROL, "private"),
 ];
 
-/// Adds what every answer has, and removes what none has.
+/// Adds the fields that every response has, and removes those that none may have.
 pub(crate) fn protect(headers: &mut HeaderMap) {
     for (name, value) in ALWAYS {
         headers.insert(name, HeaderValue::from_static(value));

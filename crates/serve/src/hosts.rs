@@ -1,38 +1,38 @@
-//! Under which names this server answers.
+//! The host names under which this server answers.
 //!
-//! A page of a stranger can have its own name point to 127.0.0.1 and then read what is served there
-//! (DNS rebinding). What it cannot do is send another name than its own. So every request must name
-//! a literal address of this machine, `localhost`, or the address under which the server is published.
+//! A page of another site can make its own name resolve to 127.0.0.1 and read what is served there
+//! (DNS rebinding), but it cannot send a name other than its own. So every request must name a
+//! literal address of this machine, `localhost`, or the public address of the server.
 
 use crate::error::Error;
 use axum::http::uri::{Scheme, Uri};
 use std::net::{IpAddr, SocketAddr};
 
-/// The socket of this server that a connection came in by.
+/// Listening socket that accepted a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Door {
     Tcp(SocketAddr),
     Unix,
 }
 
-/// The names that requests may use for this server.
+/// Names that requests may use for this server.
 #[derive(Debug, Clone, Default)]
 pub struct Hosts {
     public: Option<Site>,
 }
 
 impl Hosts {
-    /// `localhost` and literal loopback addresses with the port of the connection. Connections to
-    /// another address may also name exactly that address.
+    /// Allows `localhost` and literal loopback addresses with the port of the connection.
+    /// Connections to another address may also name exactly that address.
     pub fn local() -> Hosts {
         Hosts::default()
     }
 
-    /// As [`Hosts::local`], and the name and port of this address as well, such as
+    /// Allows what [`Hosts::local`] allows, and the name and port of this public address, such as
     /// `https://perf.example`.
     ///
     /// # Errors
-    /// When it is not `http://NAME[:PORT]` or `https://NAME[:PORT]` with nothing behind it.
+    /// If `url` is not `http://NAME[:PORT]` or `https://NAME[:PORT]` with nothing after it.
     pub fn public(url: &str) -> Result<Hosts, Error> {
         match Site::parse(url) {
             Some(site) => Ok(Hosts { public: Some(site) }),
@@ -40,13 +40,13 @@ impl Hosts {
         }
     }
 
-    /// The name of the published address, unless that leads to this machine.
+    /// Returns the name of the public address, unless it is a loopback address.
     pub fn elsewhere(&self) -> Option<&str> {
         let public = self.public.as_ref().filter(|site| !site.is_loopback());
         public.map(|site| site.host.as_str())
     }
 
-    /// Which site a request is for, or nothing if none that is served here.
+    /// Returns the site that a request names, or `None` if it is not served here.
     pub(crate) fn site(&self, authority: &str, door: Door, secure: bool) -> Option<Site> {
         let (host, port) = split(authority)?;
         if let Some(public) = &self.public
@@ -73,7 +73,7 @@ impl Hosts {
     }
 }
 
-/// Scheme, host in lower case and port.
+/// Scheme, lowercase host and port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Site {
     pub(crate) secure: bool,
@@ -109,7 +109,7 @@ impl Site {
         self.host == "localhost" || self.address().is_some_and(|address| address.is_loopback())
     }
 
-    /// As browsers write it in `Origin`: without the port that the scheme has anyway.
+    /// Formats the origin like browsers in `Origin`: without the default port of the scheme.
     pub(crate) fn origin(&self) -> String {
         let (scheme, host, port) = (scheme(self.secure), &self.host, self.port);
         if port == default_port(self.secure) {
@@ -128,7 +128,7 @@ fn default_port(secure: bool) -> u16 {
     if secure { 443 } else { 80 }
 }
 
-/// Host in lower case and port of an authority; nothing for whatever else it may contain.
+/// Splits an authority into lowercase host and port; `None` if it contains anything else.
 fn split(authority: &str) -> Option<(String, Option<u16>)> {
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
@@ -161,7 +161,7 @@ mod tests {
         Door::Tcp("127.0.0.1:7600".parse().unwrap())
     }
 
-    /// Whatever stands in the field, the site that is found is one that a browser can only have from here.
+    /// Whatever the field contains, a match is a name that browsers can only have from this server.
     #[test]
     fn no_text_whatever_names_another_site() {
         let parts = [

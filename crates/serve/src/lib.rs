@@ -1,8 +1,8 @@
 //! A safe HTTP server around an [`axum::Router`].
 //!
-//! A router says what is answered. This crate says to whom, how much a request may take, and what happens to those who
-//! misbehave: slow and endless requests, too many connections, packed bombs, other names for this server,
-//! pages of other sites. It knows nothing of what is served.
+//! The router handles requests; this crate enforces access and limits. It deals with clients that
+//! misbehave: slow and endless requests, too many connections, decompression bombs, foreign host
+//! names, pages of other sites. It knows nothing about the content.
 //!
 //! ```
 //! use axum::{Router, routing::get};
@@ -33,16 +33,16 @@
 //!
 //! | for | see |
 //! |---|---|
-//! | where it listens, and where it refuses to | [`listen`] |
-//! | what requests may take | [`Limits`] |
-//! | who sent a request, in a handler | `Extension<`[`Client`]`>` |
-//! | work that blocks | [`blocking::Pool`] |
-//! | streams of events | [`events::Hub`] |
+//! | where a server listens, and where it refuses to | [`listen`] |
+//! | limits of requests and connections | [`Limits`] |
+//! | the client of a request, in a handler | `Extension<`[`Client`]`>` |
+//! | blocking work | [`blocking::Pool`] |
+//! | event streams | [`events::Hub`] |
 //! | style sheets, scripts, pictures | [`assets::Assets`] |
-//! | answers that have not changed | [`etag::unless_known`] |
-//! | programs and people that log in | [`token`], [`cookie`], [`failures`] |
+//! | unchanged responses | [`etag::unless_known`] |
+//! | authentication of programs and people | [`token`], [`cookie`], [`failures`] |
 //!
-//! Start reading at [`Server`]; what every request goes through stands in `gate`.
+//! Start reading at [`Server`]; `gate` holds the checks that every request passes.
 
 pub mod assets;
 pub mod blocking;

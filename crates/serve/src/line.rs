@@ -1,8 +1,8 @@
-//! The socket of a connection, with what hyper leaves to whoever runs it: an end for clients that do not
-//! read, and a last reading of what clients still send when the connection is closed.
+//! Socket wrapper for what hyper leaves to its caller: a timeout for clients that do not read, and
+//! a lingering close.
 //!
-//! A socket that is closed while bytes wait to be read resets the connection, and the reset may
-//! overtake the answer (RFC 9112, 9.6). So the closing side stops writing first and reads on for a while.
+//! Closing a socket with unread input resets the connection, and the reset may overtake the
+//! response (RFC 9112, 9.6). So the closing side stops writing first and keeps reading for a while.
 
 use crate::options::Limits;
 use std::future::Future;
@@ -13,17 +13,17 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// How many reads a closing connection makes before others have their turn.
+/// Reads that a closing connection makes before other connections get their turn.
 const READS_AT_ONCE: usize = 16;
 
-/// A socket that gives up a reader who does not read, and that lingers when it is closed.
+/// Socket that gives up on clients that do not read, and lingers when it is closed.
 pub(crate) struct Line<S> {
     socket: S,
     stalled_answer: Duration,
     linger: Duration,
-    /// Runs while a write waits.
+    /// Runs while a write is blocked.
     stalled: Option<Pin<Box<Sleep>>>,
-    /// Runs from the end of writing on.
+    /// Runs from the end of writing.
     closing: Option<Pin<Box<Sleep>>>,
 }
 
@@ -38,7 +38,7 @@ impl<S> Line<S> {
         }
     }
 
-    /// What a write gave, or an error when writes have waited for too long.
+    /// Returns the result of a write, or an error if writes have been blocked for too long.
     fn or_stalled<T>(&mut self, cx: &mut Context<'_>, written: Poll<Result<T>>) -> Poll<Result<T>> {
         if written.is_ready() {
             self.stalled = None;
@@ -107,7 +107,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Line<S> {
             let mut buffer = ReadBuf::new(&mut space);
             match ready!(Pin::new(&mut line.socket).poll_read(cx, &mut buffer)) {
                 Ok(()) if !buffer.filled().is_empty() => (),
-                // The client has closed its side as well, or is gone.
+                // The client has closed its side too, or is gone.
                 Ok(()) | Err(_) => return Poll::Ready(Ok(())),
             }
         }

@@ -1,4 +1,4 @@
-//! Where a server listens, and where it may not without protection.
+//! Where a server listens, and which addresses it refuses without protection.
 
 use crate::error::Error;
 use rustix::net::sockopt::set_tcp_user_timeout;
@@ -12,39 +12,39 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// Connections that the kernel keeps while none is accepted.
+/// Connections that the kernel queues until they are accepted.
 const BACKLOG: i32 = 128;
-/// How often port 0 is drawn anew because the port is free for one of IPv4 and IPv6 only.
+/// Attempts with port 0, for ports that are free for only one of IPv4 and IPv6.
 const DRAWS: usize = 16;
 
-/// A place where a server listens.
+/// Address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listen {
-    /// 127.0.0.1 and, where the machine has it, `[::1]`: the first port from `first` to `last` that is
-    /// free on both. 0 stands for any free port.
+    /// 127.0.0.1 and, where the machine has it, `[::1]`: the first port from `first` to `last` that
+    /// is free on both. 0 stands for any free port.
     Loopback {
-        /// The port that is tried first.
+        /// First port to try.
         first: u16,
-        /// The port that is tried last.
+        /// Last port to try.
         last: u16,
     },
-    /// This address. See [`exposure`] for those that are refused.
+    /// This address; [`exposure`] refuses some.
     Address(SocketAddr),
     /// A Unix socket that only its owner may connect to (mode 0600).
     Unix(PathBuf),
 }
 
-/// What protects a server from those who can reach it.
+/// Protection of a server against those who can reach it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Protection {
-    /// There is at least one token, and the application asks for it.
+    /// At least one token exists, and the application requires it.
     pub token: bool,
-    /// TLS, or a believed proxy in front that has it.
+    /// The server or a trusted proxy in front of it terminates TLS.
     pub tls: bool,
 }
 
-/// Why a server must not listen there, as a sentence to show, or nothing if it may: everything but
-/// loopback addresses and Unix sockets takes a token and TLS.
+/// Returns the reason not to listen on this address, as a sentence to show, or `None` if it is
+/// allowed. All addresses except loopback and Unix sockets require a token and TLS.
 ///
 /// ```
 /// use speedwell_serve::listen::{Listen, Protection, exposure};
@@ -76,19 +76,18 @@ pub fn exposure(place: &Listen, protection: Protection) -> Option<String> {
     ))
 }
 
-/// A socket that listens.
 #[derive(Debug)]
 pub(crate) enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener, PathBuf),
 }
 
-/// Where a server can be reached.
+/// Address at which a server can be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// By TCP.
+    /// TCP address.
     Tcp(SocketAddr),
-    /// By a Unix socket.
+    /// Path of a Unix socket.
     Unix(PathBuf),
 }
 
@@ -103,7 +102,7 @@ impl Listener {
     }
 }
 
-/// Opens the sockets of one place.
+/// Opens the sockets for one address.
 pub(crate) fn open(place: &Listen) -> Result<Vec<Listener>, Error> {
     match place {
         Listen::Loopback { first, last } => loopback(*first, *last),
@@ -149,7 +148,7 @@ fn loopback(first: u16, last: u16) -> Result<Vec<Listener>, Error> {
     Err(Error::PortsInUse(first, last))
 }
 
-/// The socket gets its mode between binding and listening: before, nobody can connect.
+/// Binds a Unix socket. Its mode is set before it listens, because until then nobody can connect.
 fn unix(path: &Path) -> Result<UnixListener, Error> {
     remove_stale(path)?;
     let refused = |error: std::io::Error| Error::Path(path.to_path_buf(), error);
@@ -163,7 +162,7 @@ fn unix(path: &Path) -> Result<UnixListener, Error> {
     Ok(UnixListener::from(socket))
 }
 
-/// Removes the socket of a server that is gone; anything else stays, and is an error.
+/// Removes the socket of a server that has ended; anything else is left alone and is an error.
 fn remove_stale(path: &Path) -> Result<(), Error> {
     let Ok(found) = std::fs::symlink_metadata(path) else {
         return Ok(());
@@ -178,10 +177,10 @@ fn remove_stale(path: &Path) -> Result<(), Error> {
     std::fs::remove_file(path).map_err(refused)
 }
 
-/// Has the kernel end a connection whose other side has vanished without a word.
+/// Makes the kernel end a connection whose peer has vanished without closing it.
 pub(crate) fn notice_vanished(socket: &tokio::net::TcpStream, after: std::time::Duration) {
     let ms = u32::try_from(after.as_millis()).unwrap_or(u32::MAX);
-    // Not every system has it; then the kernel's own, longer time holds.
+    // Not supported everywhere; elsewhere the kernel's longer default applies.
     let _ = set_tcp_user_timeout(socket, ms);
 }
 
@@ -197,7 +196,7 @@ mod tests {
         };
         let port = address.port();
         assert!(matches!(loopback(port, port), Err(Error::PortsInUse(..))));
-        // Any of the next hundred may be taken by others as well, but hardly all.
+        // Others may hold some of the next hundred ports, but hardly all.
         let next = loopback(port, port.saturating_add(100)).unwrap();
         let Address::Tcp(address) = next[0].address().unwrap() else {
             unreachable!()

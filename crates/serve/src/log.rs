@@ -1,7 +1,7 @@
-//! One line for each request, when its answer has been sent or has broken off.
+//! Request log: one line per request, written when its response has been sent or has broken off.
 //!
-//! What may be secret is not in it: no query, no header field, and no part of a path that looks like a token.
-//! Lines are written by a thread of their own, so that a full pipe holds up nobody.
+//! It contains nothing that may be secret: no query, no header field, and nothing of a path from
+//! where a token begins. A separate thread writes the lines, so a full pipe blocks no request.
 
 use crate::token::PREFIX;
 use axum::body::Body;
@@ -17,10 +17,10 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-/// Lines that wait to be written; further ones are counted instead of kept.
+/// Maximum number of lines waiting to be written; further ones are only counted.
 const WAITING_LINES: usize = 1024;
 
-/// Where one line for each request goes.
+/// Destination of the request log.
 #[derive(Clone, Default)]
 pub struct Log {
     to: Option<Arc<Writer>>,
@@ -42,18 +42,18 @@ impl fmt::Debug for Log {
 }
 
 impl Log {
-    /// No lines.
+    /// Creates a log that discards everything.
     pub fn off() -> Log {
         Log::default()
     }
 
-    /// Lines on stderr.
+    /// Creates a log that writes to stderr.
     pub fn stderr() -> Log {
-        // Where stderr is closed there is nobody to report that to.
+        // If stderr is closed, there is nowhere to report it.
         Log::to(|line| drop(writeln!(std::io::stderr(), "{line}")))
     }
 
-    /// Lines to this function, which is called by one thread.
+    /// Creates a log that passes lines to `write`, which runs on one thread.
     pub fn to(write: impl Fn(&str) + Send + 'static) -> Log {
         let (lines, waiting) = sync_channel::<String>(WAITING_LINES);
         let lost = Arc::new(AtomicU64::new(0));
@@ -75,7 +75,7 @@ impl Log {
         }
     }
 
-    /// The same lines as JSON objects.
+    /// Writes JSON objects instead of text.
     #[must_use]
     pub fn as_json(mut self) -> Log {
         self.json = true;
@@ -95,7 +95,7 @@ impl Log {
     }
 }
 
-/// What is known of a request before its answer is sent.
+/// Data of a request known before its response is sent.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub at: jiff::Timestamp,
@@ -155,7 +155,7 @@ impl Entry {
     }
 }
 
-/// A path as it may be shown: plain ASCII, and nothing from where a token begins.
+/// Makes a path safe to show: plain ASCII, cut where a token begins.
 fn shown(path: &str) -> String {
     let (path, end) = match path.find(PREFIX) {
         Some(at) => (&path[..at], "..."),
@@ -172,10 +172,10 @@ fn shown(path: &str) -> String {
     text + end
 }
 
-/// So much is handed to the connection at a time: what is counted as sent is sent but for this.
+/// Bytes handed to the connection at a time, and so the largest error of the logged byte count.
 const STEP_BYTES: usize = 64 << 10;
 
-/// The body of an answer that is counted, and whose end is logged.
+/// Response body that counts its bytes and logs its end.
 pub(crate) struct Logged {
     body: Body,
     rest: Bytes,
@@ -204,7 +204,7 @@ impl Logged {
 
 impl Drop for Logged {
     fn drop(&mut self) {
-        // Whoever reads the line finds that what was behind the answer has ended.
+        // Drop the body first: a reader of the line may rely on the response having ended.
         drop(std::mem::take(&mut self.body));
         self.log.write(&self.entry, self.bytes, self.is_whole);
     }
@@ -244,7 +244,7 @@ impl hyper::body::Body for Logged {
 
     fn size_hint(&self) -> SizeHint {
         let (mut hint, rest) = (self.body.size_hint(), self.rest.len() as u64);
-        // The upper bound first: it may not fall below the lower one.
+        // The upper bound first: it must not fall below the lower one.
         if let Some(upper) = hint.upper() {
             hint.set_upper(upper + rest);
         }

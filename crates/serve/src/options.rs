@@ -1,7 +1,7 @@
-//! What a server is to be, and how much one request, one connection and one address may take before it is refused.
+//! Options of a server: what it serves, and the limits for a request, a connection and an address.
 //!
-//! Every figure has a default that suits a server of pages and of results of measurements; tests set
-//! their own. What is done beyond a limit stands where it is noticed: in `connection`, `body`, `unpack`.
+//! The defaults suit a server of pages and benchmark results; tests set their own. Limits are
+//! enforced where they are noticed: in `connection`, `body` and `unpack`.
 
 use crate::client::Proxy;
 use crate::hosts::Hosts;
@@ -13,65 +13,64 @@ use crate::tls::Tls;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
-/// What a server is to be.
+/// Options of a server.
 #[derive(Clone, Default)]
 pub struct Options {
-    /// Where it listens.
+    /// Addresses to listen on.
     pub listen: Vec<Listen>,
-    /// What requests may take.
+    /// Limits of requests and connections.
     pub limits: Limits,
-    /// Under which names it answers.
+    /// Names under which the server answers.
     pub hosts: Hosts,
-    /// Its certificate; without one it speaks plain HTTP. Unix sockets always do.
+    /// Certificate; without one the server speaks plain HTTP. Unix sockets always do.
     pub tls: Option<Tls>,
-    /// A proxy in front that is believed when it says who its clients are.
+    /// Proxy in front whose forwarded header fields are trusted.
     pub proxy: Option<Proxy>,
-    /// Whether there is a token that the application asks for; see [`crate::listen::exposure`].
+    /// Whether a token exists that the application requires; see [`crate::listen::exposure`].
     pub has_token: bool,
-    /// Where one line for each request goes.
+    /// Destination of the request log.
     pub log: Log,
-    /// Ends the server; to be had before it, for event streams that end with it.
+    /// Stops the server. Exists before the server, for event streams that end with it.
     pub stopper: Stopper,
-    /// How a refusal is shown, if not as text or JSON.
+    /// Renders refusals, if not as text or JSON.
     pub render: Option<Render>,
 }
 
-/// What one request, one connection and one address may take.
+/// Limits of a request, a connection and an address.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Time for the head of a request to arrive, for a TLS handshake, and for which a connection may
-    /// stay open without a request.
+    /// Timeout for a request head and for a TLS handshake; also the idle timeout of a connection.
     pub head: Duration,
-    /// Bytes of a head; beyond: 431.
+    /// Maximum bytes of a request head; beyond: 431.
     pub head_bytes: usize,
-    /// Bytes of a body as it is sent; beyond: 413.
+    /// Maximum bytes of a body as sent; beyond: 413.
     pub body_bytes: u64,
     /// Time that a body may be waited for before its rate counts.
     pub body_grace: Duration,
-    /// Bytes a second that a body must have on average after the time of grace; below: 408.
+    /// Minimum average bytes per second of a body after the grace time; below: 408.
     pub body_bytes_per_s: u64,
-    /// Bytes of a body once it is unpacked; beyond: 413.
+    /// Maximum bytes of a decompressed body; beyond: 413.
     pub unpacked_bytes: u64,
-    /// How many times larger than packed a body may become; counted from [`Limits::RATIO_FROM`] on.
+    /// Maximum ratio of decompressed to compressed size; applies from [`Limits::RATIO_FROM`] on.
     pub unpacked_ratio: u64,
-    /// Connections that are open at once.
+    /// Maximum number of open connections.
     pub connections: usize,
-    /// Connections from one address that are open at once, without those that have logged in; IPv6 addresses count by
-    /// their /64. A believed proxy and Unix sockets are not counted.
+    /// Maximum number of open connections per address, without those that have logged in. IPv6
+    /// addresses count by their /64. Trusted proxies and Unix sockets are not counted.
     pub connections_per_address: usize,
-    /// Further connections from one address, for those that log in: a team may share an address.
+    /// Further connections per address for clients that log in: a team may share an address.
     pub connections_logged_in: usize,
-    /// Time without any progress after which an answer is given up: its reader does not read.
+    /// Time without progress after which a response is aborted because its client does not read.
     pub stalled_answer: Duration,
-    /// Time for which a connection is still read from after its last answer, so that a client that
-    /// is busy sending reads the refusal instead of an error.
+    /// Time for which a closing connection is still read, so that a client that is busy sending
+    /// gets the refusal instead of an error.
     pub linger: Duration,
-    /// Time for the requests in flight when the server stops.
+    /// Time for requests in flight when the server stops.
     pub stop: Duration,
 }
 
 impl Limits {
-    /// Unpacked bytes from which on the ratio counts: short texts of zeros are no attack.
+    /// Decompressed bytes from which the ratio counts: short runs of zeros are not an attack.
     pub const RATIO_FROM: u64 = 1 << 20;
 }
 
@@ -95,7 +94,7 @@ impl Default for Limits {
     }
 }
 
-/// What counts as one address: whoever has an IPv6 address has the 2^64 of its network.
+/// Returns the address that a client counts as: its /64 network for IPv6, which has 2^64 addresses.
 pub(crate) fn counted_as(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(four) => IpAddr::V4(four),

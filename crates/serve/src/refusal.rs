@@ -1,7 +1,7 @@
-//! A request that is refused: which status, what was wrong, and how to mend it.
+//! Rejected requests: status, reason and hint.
 //!
-//! The gate gives refusals, and so may handlers. Whoever asks for JSON gets
-//! `{"error": ..., "hint": ...}` as `application/problem+json`, everybody else plain text.
+//! Both the gate and handlers return refusals. Clients that accept JSON get `{"error": ..., "hint":
+//! ...}` as `application/problem+json`, all others plain text.
 
 use axum::body::Body;
 use axum::http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
@@ -9,27 +9,27 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 
-/// Makes the answer of a refusal, so that an application can give its pages a frame.
+/// Renders a refusal, so that an application can embed it in its page layout.
 pub type Render = Arc<dyn Fn(&Refusal, &HeaderMap) -> Response + Send + Sync>;
 
-/// Why a request is not answered. As the answer of a handler it is plain text, or JSON where that is
-/// what the client accepts.
+/// Reason why a request is rejected. As the response of a handler it is plain text, or JSON if the
+/// client accepts that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The status of the answer.
+    /// Status of the response.
     pub status: StatusCode,
-    /// What was wrong: a fragment in lower case.
+    /// What is wrong: a fragment in lower case.
     pub what: String,
-    /// How to mend it.
+    /// How to fix it.
     pub hint: Option<String>,
-    /// When to try again, in seconds.
+    /// When to retry, in seconds.
     pub retry_after_s: Option<u64>,
-    /// Whether nothing more is read from this connection.
+    /// Whether the connection is closed after the response.
     pub closes: bool,
 }
 
 impl Refusal {
-    /// A refusal without a hint, after which the connection stays open.
+    /// Creates a refusal without a hint that leaves the connection open.
     pub fn new(status: StatusCode, what: impl Into<String>) -> Refusal {
         Refusal {
             status,
@@ -40,14 +40,14 @@ impl Refusal {
         }
     }
 
-    /// Adds how to mend it.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Refusal {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Adds when to try again.
+    /// Adds the time after which to retry.
     #[must_use]
     pub fn retry_after(mut self, seconds: u64) -> Refusal {
         self.retry_after_s = Some(seconds);
@@ -59,7 +59,7 @@ impl Refusal {
         self
     }
 
-    /// The answer to a client that sent these header fields.
+    /// Builds the response to a client that sent these header fields.
     pub fn answer(&self, asked: &HeaderMap) -> Response {
         let (kind, text) = if wants_json(asked) {
             ("application/problem+json", self.json())
@@ -74,7 +74,7 @@ impl Refusal {
         response
     }
 
-    /// The header fields that belong to a refusal, however it is rendered.
+    /// Sets the header fields of a refusal, which do not depend on its rendering.
     pub(crate) fn mark(&self, headers: &mut HeaderMap) {
         if let Some(seconds) = self.retry_after_s {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
@@ -99,7 +99,7 @@ impl Refusal {
 }
 
 impl IntoResponse for Refusal {
-    /// Plain text; the gate makes it JSON where the client asked for that.
+    /// Returns plain text; the gate turns it into JSON for clients that accept that.
     fn into_response(self) -> Response {
         let mut response = self.answer(&HeaderMap::new());
         response.extensions_mut().insert(self);
@@ -107,7 +107,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// Whether JSON is named among what the client accepts, and HTML is not.
+/// Whether the client accepts JSON and not HTML.
 fn wants_json(asked: &HeaderMap) -> bool {
     let named = |what: &str| {
         asked

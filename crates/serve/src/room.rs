@@ -1,10 +1,12 @@
-//! How many connections are open: all together, and from one address; and who makes room when all places are taken.
+//! Connection limits, in total and per address, and eviction when all slots are taken.
 //!
-//! Whoever has a place and has not said yet what is wanted leaves it to whoever comes next, the one that has said nothing for
-//! longest first: a browser says it at once. Whoever is being answered, or has been, keeps the place.
+//! A connection that has not sent a request yet can be evicted in favor of a new one, the longest
+//! silent first: browsers send their request at once. A connection that is being answered, or has
+//! been, keeps its slot.
 //!
-//! An address has places of two kinds: some for anybody, and further ones for those that log in, because many people may share
-//! an address. Who gets which is decided by [`Room::place`], [`Place::is_within`] and [`Place::note_login`].
+//! Each address has two quotas: one for any connection, and one for those that log in, because many
+//! people may share an address. [`Room::place`], [`Place::is_within`] and [`Place::note_login`]
+//! decide which quota a connection counts towards.
 
 use crate::options::{Limits, counted_as};
 use std::collections::{BTreeMap, HashMap};
@@ -13,39 +15,40 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// How many connections without a place are answered at once; further ones are closed.
+/// Maximum number of connections without a slot that get a 503 at once; further ones are just
+/// closed.
 const TURNED_AWAY: usize = 64;
 
-/// How many connections there are and may be.
+/// Limits and current number of connections.
 pub(crate) struct Room {
     places: Arc<Semaphore>,
     connections: u32,
     per_address: usize,
     logged_in: usize,
     taken: Mutex<Taken>,
-    /// Connections that are being answered that there is no place for them.
+    /// Permits for sending 503 to connections without a slot.
     pub(crate) turned_away: Arc<Semaphore>,
 }
 
-/// The places that are taken.
+/// Slots in use.
 #[derive(Default)]
 struct Taken {
     by_address: HashMap<IpAddr, AddressCounts>,
-    /// Those of connections that have said nothing yet, in the order in which they came.
+    /// Connections that have not sent a request yet, in order of arrival.
     silent: BTreeMap<u64, Arc<Seat>>,
     next: u64,
 }
 
-/// The connections of one address.
+/// Number of connections of one address.
 #[derive(Default)]
 struct AddressCounts {
-    /// Among those that anybody may have.
+    /// In the quota for any connection.
     within: usize,
-    /// Beyond them: logged in, or about to say so.
+    /// In the quota for logins: logged in, or expected to log in with the next request.
     beyond: usize,
 }
 
-/// What a connection takes up while it is open.
+/// A connection's slot, released on drop.
 pub(crate) struct Place {
     room: Arc<Room>,
     seat: Arc<Seat>,
@@ -54,9 +57,10 @@ pub(crate) struct Place {
 
 struct Seat {
     address: Option<IpAddr>,
-    /// Whether it is among those that anybody may have; changed while [`Taken`] is locked.
+    /// Whether it counts towards the quota for any connection; changed only while [`Taken`] is
+    /// locked.
     is_within: AtomicBool,
-    /// Nothing where somebody else has got it.
+    /// `None` after eviction.
     permit: Mutex<Option<OwnedSemaphorePermit>>,
     given_up: Notify,
 }
@@ -74,7 +78,8 @@ impl Room {
         }
     }
 
-    /// A place, if this address has not got too many, and there is one or somebody makes room.
+    /// Returns a slot unless the address has exhausted both quotas. Evicts a silent connection if
+    /// no slot is free.
     pub(crate) fn place(self: &Arc<Room>, address: Option<IpAddr>) -> Option<Place> {
         let address = address.map(counted_as);
         let mut taken = lock(&self.taken);
@@ -107,7 +112,7 @@ impl Room {
         })
     }
 
-    /// Waits until all places are free.
+    /// Waits until all slots are free.
     pub(crate) async fn is_empty(&self) {
         // The semaphore is never closed.
         drop(self.places.acquire_many(self.connections).await);
@@ -125,7 +130,7 @@ impl AddressCounts {
 }
 
 impl Taken {
-    /// The place of the connection that has been silent longest, which has to end.
+    /// Evicts the connection that has been silent longest and returns its permit.
     fn vacated(&mut self) -> Option<OwnedSemaphorePermit> {
         let (_, seat) = self.silent.pop_first()?;
         seat.given_up.notify_one();
@@ -134,7 +139,7 @@ impl Taken {
         Some(permit)
     }
 
-    /// Counts one less of an address.
+    /// Decrements the count of the slot's address.
     fn forget(&mut self, seat: &Seat) {
         let Some(address) = seat.address else { return };
         if let Some(counts) = self.by_address.get_mut(&address) {
@@ -145,9 +150,9 @@ impl Taken {
         }
     }
 
-    /// Counts a connection among the others.
+    /// Moves a connection to the other quota of its address.
     fn move_to(&mut self, seat: &Seat, is_within: bool) {
-        // One that had to make room is not counted any more.
+        // An evicted connection no longer counts.
         if lock(&seat.permit).is_none() {
             return;
         }
@@ -161,12 +166,13 @@ impl Taken {
 }
 
 impl Place {
-    /// Notes that the client has said what it wants.
+    /// Records that the client has sent a request, which protects the slot from eviction.
     pub(crate) fn keep(&self) {
         lock(&self.room.taken).silent.remove(&self.number);
     }
 
-    /// Whether it is among those that anybody of its address may have. One that came beyond them is, once there is one fewer.
+    /// Whether the connection counts towards the quota for any connection. Moves it there if that
+    /// quota has room again.
     pub(crate) fn is_within(&self) -> bool {
         if self.seat.is_within.load(Ordering::Relaxed) {
             return true;
@@ -181,7 +187,8 @@ impl Place {
         true
     }
 
-    /// Notes that the client has logged in: the place that anybody may have is free for another one.
+    /// Moves the connection to the quota for logins, which frees its place in the quota for any
+    /// connection.
     pub(crate) fn note_login(&self) {
         let mut taken = lock(&self.room.taken);
         let address = self.seat.address;
@@ -192,7 +199,7 @@ impl Place {
         }
     }
 
-    /// Waits until somebody else gets the place.
+    /// Waits until the slot is evicted.
     pub(crate) async fn is_given_up(&self) {
         self.seat.given_up.notified().await;
     }
@@ -202,7 +209,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = lock(&self.room.taken);
         taken.silent.remove(&self.number);
-        // Who had to make room is not counted any more.
+        // An evicted connection no longer counts.
         if let Some(permit) = lock(&self.seat.permit).take() {
             taken.forget(&self.seat);
             drop(permit);
@@ -210,7 +217,7 @@ impl Drop for Place {
     }
 }
 
-/// A lock whose holder has panicked guards nothing that is half done.
+/// Ignores poisoning: no holder leaves the data half updated.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

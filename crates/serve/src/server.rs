@@ -1,7 +1,6 @@
-//! Listening, accepting within the limits, and stopping: what a server does besides answering.
+//! Listening, accepting within the limits, and stopping.
 //!
-//! Start at [`Server::bind`]. What happens on one connection stands in `connection`, what happens to
-//! one request in `gate`.
+//! Start at [`Server::bind`]. `connection` handles one connection, `gate` one request.
 
 use crate::client::Arrival;
 use crate::connection::{self, Shared};
@@ -21,10 +20,10 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, Runtime};
 use tokio_rustls::TlsAcceptor;
 
-/// How long accepting pauses when the process has no file descriptor left.
+/// Pause of the accept loop when the process is out of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A server that listens already, and answers once it runs.
+/// Server that is listening already, and answers once it runs.
 pub struct Server {
     listeners: Vec<Listener>,
     addresses: Vec<Address>,
@@ -35,10 +34,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the sockets, so that what cannot be is known before anything is served.
+    /// Opens the sockets, so that configuration errors surface before anything is served.
     ///
     /// # Errors
-    /// When an address is in use or not allowed, or others could reach it without protection.
+    /// If an address is in use or not allowed, or others could reach it without protection.
     pub fn bind(options: Options, router: axum::Router) -> Result<Server, Error> {
         if options.listen.is_empty() {
             return Err(Error::Nowhere);
@@ -84,21 +83,20 @@ impl Server {
         })
     }
 
-    /// Where it can be reached, in the order of [`Options::listen`].
+    /// Returns the bound addresses, in the order of [`Options::listen`].
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
     }
 
-    /// What ends this server.
+    /// Returns the handle that stops this server.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    /// Serves until it is stopped, and then for as long as requests are in flight, up to
-    /// [`crate::Limits::stop`].
+    /// Serves until stopped, then waits for requests in flight, up to [`crate::Limits::stop`].
     ///
     /// # Errors
-    /// When the sockets cannot be used.
+    /// If the sockets cannot be used.
     pub fn run(self) -> Result<(), Error> {
         let Server {
             listeners,
@@ -121,12 +119,12 @@ impl Server {
                 accept(listener, shared, room, tls.clone()).map_err(Error::Socket)?;
             }
             stopper.stopped().await;
-            // Who is still there after this time is cut off.
+            // Connections still open after this time are cut off.
             let _ = tokio::time::timeout(limits.stop, room.is_empty()).await;
             Ok(())
         });
         for path in paths {
-            // It may be gone already; the next server removes it as well.
+            // It may be gone already; otherwise the next server removes it.
             let _ = std::fs::remove_file(path);
         }
         runtime.shutdown_background();
@@ -142,7 +140,7 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Has a task accept what comes in by this listener until the server stops.
+/// Spawns a task that accepts connections from this listener until the server stops.
 fn accept(
     listener: Listener,
     shared: Arc<Shared>,
@@ -188,10 +186,10 @@ async fn accept_tcp(
             peer: Some(peer.ip()),
             tls: tls.is_some(),
         };
-        // A believed proxy brings the connections of many, and limits them itself.
+        // A trusted proxy carries the connections of many clients and limits them itself.
         let counted = (!arrival.is_from(shared.proxy)).then_some(peer.ip());
         let Some(place) = room.place(counted) else {
-            // Who expects TLS would not understand the answer.
+            // A client that expects TLS could not read the response.
             if let (None, Ok(permit)) = (&tls, Arc::clone(&room.turned_away).try_acquire_owned()) {
                 let shared = Arc::clone(&shared);
                 tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Shares of a pool: whoever asks for what is expensive has but so many at once, so that one visitor does not make all others
+//! Per-client concurrency limit for expensive requests, so that one client does not make all others
 //! wait. Start at [`Shares::take`].
 
 use crate::blocking::{Patience, waited};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Whoever asks has but so many shares at once, and waits for his own, not for those of others.
+/// Limits the concurrent requests of each client; clients wait only for their own requests.
 #[derive(Debug, Clone)]
 pub struct Shares {
     at_once: usize,
@@ -18,21 +18,21 @@ pub struct Shares {
     held: Arc<Mutex<HashMap<String, Holder>>>,
 }
 
-/// Who has shares or waits for some.
+/// State of a client that holds or waits for shares.
 #[derive(Debug)]
 struct Holder {
     free: Arc<Semaphore>,
     asking: usize,
 }
 
-/// The right to do one thing, until it is dropped.
+/// Permission to run one request, released on drop.
 #[derive(Debug)]
 pub struct Share {
     _permit: Option<OwnedSemaphorePermit>,
     place: Place,
 }
 
-/// A place among those who ask; it is free again when it is dropped.
+/// A client's place among those that hold or wait, released on drop.
 #[derive(Debug)]
 struct Place {
     who: String,
@@ -40,7 +40,7 @@ struct Place {
 }
 
 impl Shares {
-    /// So many at once for each, and so many that may wait, for so long.
+    /// Allows each client `at_once` shares, and `waiting` further requests that wait for one.
     pub fn new(at_once: usize, waiting: usize, patience: Patience) -> Shares {
         Shares {
             at_once,
@@ -50,10 +50,10 @@ impl Shares {
         }
     }
 
-    /// A share for somebody, once one is free.
+    /// Acquires a share for this client, waiting until one is free.
     ///
     /// # Errors
-    /// 503 when too many of the same wait, or none has become free in time.
+    /// 503 if too many requests of this client wait already, or no share becomes free in time.
     pub async fn take(&self, who: &str) -> Result<Share, Refusal> {
         let (free, place) = {
             let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,7 +75,7 @@ impl Shares {
         let own = timeout(self.patience.waiting, free.acquire_owned()).await;
         let own = own.map_err(|_| waited("yours", self.patience))?;
         Ok(Share {
-            // Nobody closes it.
+            // The semaphore is never closed.
             _permit: own.ok(),
             place,
         })
@@ -83,7 +83,7 @@ impl Shares {
 }
 
 impl Share {
-    /// Whose it is.
+    /// Returns the client that holds the share.
     pub fn who(&self) -> &str {
         &self.place.who
     }
@@ -113,7 +113,7 @@ mod tests {
         working: Duration::from_secs(600),
     };
 
-    /// Whether a future has not ended by now.
+    /// Polls a future once; true if it is still pending.
     fn is_pending<F: Future>(future: &mut Pin<Box<F>>) -> bool {
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
         future.as_mut().poll(&mut cx).is_pending()
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(shares.take("b").await.unwrap().who(), "b");
         drop(first);
         drop(third.await.unwrap());
-        // Who gave up waiting does not wait any more.
+        // A request that is dropped while it waits gives up its place.
         let _again = shares.take("a").await.unwrap();
         let mut gone = Box::pin(shares.take("a"));
         assert!(gone.as_mut().poll(&mut cx).is_pending());
@@ -160,7 +160,7 @@ mod tests {
             refusal.what,
             "this waited longer than 10 s for earlier requests of yours"
         );
-        // The place is free again, and whoever came later is next.
+        // The place is free again, and the request that came later is next.
         let fourth = Box::pin(shares.take("a"));
         drop(first);
         drop(third.await.unwrap());

@@ -1,11 +1,11 @@
-//! The end of a server, from whatever thread: for its connections, and for the event streams that it carries.
+//! Stops a server from any thread, with its connections and event streams.
 
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// Ends a server from another thread. Clones end the same server.
+/// Stops a server from another thread. Clones stop the same server.
 #[derive(Clone)]
 pub struct Stopper(Arc<Stopping>);
 
@@ -14,14 +14,14 @@ struct Stopping {
     others: Mutex<Vec<Box<dyn EndsAsWell>>>,
 }
 
-/// What ends with the server, and may be gone before.
+/// Something that ends with the server, and may be gone before.
 pub(crate) trait EndsAsWell: Send {
     fn is_gone(&self) -> bool;
     fn end(&self);
 }
 
 impl Stopper {
-    /// A stopper for a server to come.
+    /// Creates a stopper for a server that does not exist yet.
     pub fn new() -> Stopper {
         Stopper(Arc::new(Stopping {
             is_over: watch::Sender::new(false),
@@ -29,7 +29,7 @@ impl Stopper {
         }))
     }
 
-    /// No new connections from now on; requests in flight have the time of [`crate::Limits::stop`].
+    /// Stops accepting connections; requests in flight get the time of [`crate::Limits::stop`].
     pub fn stop(&self) {
         self.0.is_over.send_replace(true);
         let others = std::mem::take(&mut *self.others());
@@ -43,7 +43,7 @@ impl Stopper {
         *self.0.is_over.borrow()
     }
 
-    /// Has the server end this when it stops, or now if it has.
+    /// Registers something that ends when the server stops; ends it now if the server has stopped.
     pub(crate) fn also_ends(&self, other: impl EndsAsWell + 'static) {
         let mut others = self.others();
         if self.is_stopped() {
@@ -62,7 +62,7 @@ impl Stopper {
     /// Waits until the server stops.
     pub(crate) fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut is_over = self.0.is_over.subscribe();
-        // The sender cannot be gone: whoever waits has a stopper as well.
+        // The sender outlives the future: whoever waits holds a stopper too.
         async move { drop(is_over.wait_for(|over| *over).await) }
     }
 }

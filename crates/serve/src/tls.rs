@@ -1,4 +1,4 @@
-//! The certificate and key of this server, from PEM as every authority hands them out.
+//! Loads the certificate and key of this server from PEM.
 
 use crate::error::Error;
 use std::fmt;
@@ -9,7 +9,7 @@ use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// A certificate with its chain, and its key. TLS 1.2 and 1.3.
+/// Certificate with its chain, and its key. TLS 1.2 and 1.3.
 #[derive(Clone)]
 pub struct Tls {
     pub(crate) config: Arc<ServerConfig>,
@@ -25,7 +25,7 @@ impl Tls {
     /// Reads both files.
     ///
     /// # Errors
-    /// When one of them cannot be read, holds no certificate or key, or they do not belong together.
+    /// If a file cannot be read or holds no certificate or key, or if the two do not match.
     pub fn from_files(certificate: &Path, key: &Path) -> Result<Tls, Error> {
         let read = |path: &Path| {
             std::fs::read(path).map_err(|error| Error::File(path.to_path_buf(), error))
@@ -33,10 +33,10 @@ impl Tls {
         Tls::from_pem(&read(certificate)?, &read(key)?)
     }
 
-    /// Takes the texts of both files.
+    /// Parses the contents of both files.
     ///
     /// # Errors
-    /// When one of them holds no certificate or key, or they do not belong together.
+    /// If one of them holds no certificate or key, or if the two do not match.
     pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Tls, Error> {
         let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate)
             .collect::<Result<_, _>>()

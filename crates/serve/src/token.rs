@@ -1,8 +1,9 @@
-//! Tokens: long secrets that programs send with each request, of which only a digest is kept.
+//! Access tokens: long secrets that programs send with each request; the server stores only a
+//! digest.
 //!
-//! `spw_`, an id of 12 characters, 32 random bytes as 43 characters of base64url, and a checksum of 6
-//! characters over all of them. Prefix and checksum let secret scanners find a token that was published
-//! by mistake without asking anybody, and a mistyped one needs no look into the store.
+//! A token is `spw_`, an id of 12 characters, 32 random bytes as 43 characters of base64url, and a
+//! checksum of 6 characters over all of them. Prefix and checksum let secret scanners detect a
+//! leaked token offline, and let the server reject a mistyped one without a store lookup.
 
 use crate::error::Error;
 use axum::http::HeaderMap;
@@ -15,42 +16,42 @@ use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt;
 use subtle::ConstantTimeEq;
 
-/// What every token begins with.
+/// Prefix of every token.
 pub const PREFIX: &str = "spw_";
 const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 43;
 const CHECKSUM_LENGTH: usize = 6;
 const LENGTH: usize = PREFIX.len() + ID_LENGTH + SECRET_LENGTH + CHECKSUM_LENGTH;
 
-/// Letters of ids: those that nobody takes for another.
+/// Alphabet of ids, without characters that are easily confused.
 const ID_LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
 const CHECKSUM_LETTERS: &[u8; 62] =
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// A text that is never shown by mistake: it has no `Display`, and its `Debug` hides it.
+/// Text that is never shown by accident: it has no `Display`, and its `Debug` hides it.
 #[derive(Clone)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes a text in.
+    /// Wraps a text.
     pub fn new(text: impl Into<String>) -> Secret {
         Secret(text.into())
     }
 
-    /// Random bytes as base64url.
+    /// Generates random bytes, encoded as base64url.
     ///
     /// # Errors
-    /// When the system has no random bytes.
+    /// If the system has no random bytes.
     pub fn random<const BYTES: usize>() -> Result<Secret, Error> {
         Ok(Secret(URL_SAFE_NO_PAD.encode(random::<BYTES>()?)))
     }
 
-    /// The text: to be shown once, or sent to whom it belongs.
+    /// Returns the text, to show it once or send it to its owner.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// What may be stored of it.
+    /// Returns the digest, which is safe to store.
     pub fn digest(&self) -> Digest {
         Digest::of(&self.0)
     }
@@ -62,38 +63,38 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The SHA-256 of a secret. The secrets of this crate are 32 random bytes, which cannot be found by
-/// trying, so nothing slower is needed.
+/// SHA-256 of a secret. The secrets of this crate are 32 random bytes, which cannot be
+/// brute-forced, so a slow hash is not needed.
 #[derive(Debug, Clone, Copy, Eq)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest of a text.
+    /// Computes the digest of a text.
     pub fn of(text: &str) -> Digest {
         let mut bytes = [0; 32];
         bytes.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
         Digest(bytes)
     }
 
-    /// A digest that was stored.
+    /// Wraps a stored digest.
     pub fn from_bytes(bytes: [u8; 32]) -> Digest {
         Digest(bytes)
     }
 
-    /// As it is stored.
+    /// Returns the bytes to store.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
 
 impl PartialEq for Digest {
-    /// Takes the same time wherever the difference is.
+    /// Compares in constant time.
     fn eq(&self, other: &Digest) -> bool {
         self.0.ct_eq(&other.0).into()
     }
 }
 
-/// A token with the right prefix, length and checksum; whether it is one of ours says the store.
+/// Token with the right prefix, length and checksum; the store decides whether it is valid.
 ///
 /// ```
 /// use speedwell_serve::token::Token;
@@ -111,10 +112,10 @@ impl PartialEq for Digest {
 pub struct Token(Secret);
 
 impl Token {
-    /// A new one.
+    /// Generates a token.
     ///
     /// # Errors
-    /// When the system has no random bytes.
+    /// If the system has no random bytes.
     #[allow(clippy::new_without_default, reason = "it may fail")]
     pub fn new() -> Result<Token, Error> {
         let mut text = PREFIX.to_owned();
@@ -127,30 +128,29 @@ impl Token {
         Ok(Token(Secret(text)))
     }
 
-    /// A text as a token, if it has the form of one.
+    /// Parses a text that has the form of a token.
     pub fn parse(text: &str) -> Option<Token> {
         let has_form = text.len() == LENGTH && text.is_ascii() && text.starts_with(PREFIX);
         let (body, sum) = text.split_at_checked(LENGTH - CHECKSUM_LENGTH)?;
         (has_form && checksum(body) == sum).then(|| Token(Secret(text.to_owned())))
     }
 
-    /// What it is found by: no secret.
+    /// Returns the id for looking up the token; it is not secret.
     pub fn id(&self) -> &str {
         &self.0.0[PREFIX.len()..PREFIX.len() + ID_LENGTH]
     }
 
-    /// What is stored of it.
+    /// Returns the digest to store.
     pub fn digest(&self) -> Digest {
         self.0.digest()
     }
 
-    /// The token itself: to be shown once.
+    /// Returns the token itself, to show it once.
     pub fn expose(&self) -> &str {
         self.0.expose()
     }
 
-    /// Whether this is the token that was stored under its id. Takes the same time for an id that
-    /// is not stored.
+    /// Whether this is the token stored under its id. Takes the same time if the id is not stored.
     pub fn is(&self, stored: Option<&Digest>) -> bool {
         let own = self.digest();
         let other = stored.copied().unwrap_or(Digest([0; 32]));
@@ -158,18 +158,18 @@ impl Token {
     }
 }
 
-/// What a request brings as its token.
+/// Token that a request presents.
 #[derive(Debug, Clone)]
 pub enum Presented {
     /// No token.
     None,
-    /// Something that has not got the form of a token: counts as a failure.
+    /// Something that does not have the form of a token; counts as a failure.
     Malformed,
-    /// A token to be looked up.
+    /// A token to look up.
     Token(Token),
 }
 
-/// The token of `Authorization: Bearer TOKEN` (RFC 6750).
+/// Reads the token of `Authorization: Bearer TOKEN` (RFC 6750).
 pub fn bearer(headers: &HeaderMap) -> Presented {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
@@ -188,7 +188,7 @@ pub fn bearer(headers: &HeaderMap) -> Presented {
     token.map_or(Presented::Malformed, Presented::Token)
 }
 
-/// CRC-32 to the base 62, as GitHub's tokens have it.
+/// CRC-32 in base 62, as in GitHub's tokens.
 fn checksum(text: &str) -> String {
     let mut crc = Crc::new();
     crc.update(text.as_bytes());
@@ -256,7 +256,8 @@ mod tests {
             }
             assert!(Token::parse(&String::from_utf8_lossy(&bytes)).is_none());
         }
-        // As long as a token, with a letter of several bytes where a part ends.
+        // As long as a token, with a multi-byte character at each position, including where parts
+        // end.
         for at in 0..LENGTH - 1 {
             let text = format!("{}\u{e9}{}", "x".repeat(at), "x".repeat(LENGTH - 2 - at));
             assert!(Token::parse(&text).is_none());
@@ -297,7 +298,7 @@ mod tests {
         }
     }
 
-    /// The checksum of a published value: CRC-32 of "123456789" is cbf43926 (ITU-T V.42).
+    /// Known value: CRC-32 of "123456789" is cbf43926 (ITU-T V.42).
     #[test]
     fn the_checksum_is_crc_32() {
         let value = checksum("123456789").bytes().fold(0_u64, |value, letter| {

@@ -1,7 +1,7 @@
-//! Bodies that come in packed by gzip, unpacked as they are read.
+//! Decompresses gzip request bodies while they are read.
 //!
-//! A thousand bytes may stand for a million, so what comes out is counted after every few hundred bytes
-//! that go in: at no time is more in memory than these can give.
+//! A thousand bytes may expand to a million, so the output is counted after every few hundred bytes
+//! of input; memory never holds more than these can produce.
 
 use crate::body::{BodyRefused, Fault};
 use crate::options::Limits;
@@ -13,10 +13,10 @@ use std::io::Write;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// Deflate makes at most 1,032 bytes of one, so a step gives at most 0.5 MB.
+/// Deflate expands a byte to at most 1,032, so a step yields at most 0.5 MB.
 const STEP_BYTES: usize = 512;
 
-/// A body without its gzip.
+/// Body with its gzip encoding removed.
 pub(crate) struct Unpacked<B> {
     body: B,
     decoder: MultiGzDecoder<Vec<u8>>,
@@ -44,7 +44,7 @@ impl<B> Unpacked<B> {
         }
     }
 
-    /// One step: what some of the packed bytes stand for.
+    /// Decompresses the next few bytes.
     fn step(&mut self) -> Result<Bytes, BodyRefused> {
         let piece = &self.packed[..self.packed.len().min(STEP_BYTES)];
         let taken = match self.decoder.write(piece) {
@@ -56,7 +56,7 @@ impl<B> Unpacked<B> {
         self.give()
     }
 
-    /// What the decoder has given, if it is not too much.
+    /// Takes the output of the decoder and checks it against the limits.
     fn give(&mut self) -> Result<Bytes, BodyRefused> {
         let given = Bytes::from(std::mem::take(self.decoder.get_mut()));
         self.given_bytes += given.len() as u64;
@@ -86,7 +86,8 @@ impl<B> Unpacked<B> {
         self.fault.refuse(Refusal::new(status, what))
     }
 
-    /// The rest, once the packed body is over: it must be over for gzip as well.
+    /// Returns the remaining output after the end of the input, which must also be the end of the
+    /// gzip data.
     fn finish(&mut self) -> Option<Result<Bytes, BodyRefused>> {
         if std::mem::replace(&mut self.ended, true) {
             return None;
@@ -156,7 +157,8 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// Everything that is unpacked, the largest piece of it, and why no more is.
+    /// Returns all decompressed bytes, the size of the largest chunk, and the refusal if there is
+    /// one.
     fn unpack(packed: &[u8], pieces_of: usize) -> (Vec<u8>, usize, Option<Refusal>) {
         let fault = Fault::default();
         let pieces = packed
@@ -190,7 +192,7 @@ mod tests {
 
     #[test]
     fn ten_gigabytes_of_zeros_end_after_one_megabyte() {
-        // What 10 MB would be is too slow to pack here; 64 MB packed are enough to be refused early.
+        // Compressing ten gigabytes takes too long here; 64 MB of zeros are rejected just as early.
         let bomb = packed(&vec![0; 64 << 20]);
         let (unpacked, largest, refusal) = unpack(&bomb, bomb.len());
         assert_eq!(refusal.unwrap().status, StatusCode::PAYLOAD_TOO_LARGE);

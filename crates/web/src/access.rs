@@ -1,7 +1,9 @@
-//! Who asks, and what they may do: by a token in the request, by a login, or as anybody.
+//! Authentication and permissions of requests: by a token in the request, by a login, or
+//! anonymously.
 //!
-//! Reading may be free on this machine, and each project may be public; everything else takes a right. Whoever has no right
-//! to a project learns nothing of it, not even whether it exists. Start at [`caller`].
+//! Reading may be open to everyone on this machine, and each project may be public; everything else
+//! requires a permission. Callers without permission for a project learn nothing about it, not even
+//! whether it exists. Start at [`caller`].
 
 use crate::site::{Site, unix_ms};
 use axum::http::{HeaderMap, StatusCode};
@@ -13,52 +15,52 @@ use speedwell_serve::{Client, Refusal};
 use std::net::IpAddr;
 use std::time::Instant;
 
-/// How a server is protected.
+/// Access rules of a server.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Rules {
-    /// Whether everybody who can reach it may read.
+    /// Whether everyone who can reach it may read.
     pub reads_freely: bool,
-    /// Whether a key is printed at the start, with which one may do everything.
+    /// Whether a key is printed at startup that grants full access.
     pub has_key: bool,
-    /// Whether TLS protects all ways to it.
+    /// Whether all its connections are protected by TLS.
     pub has_tls: bool,
 }
 
-/// What it takes to do something.
+/// Permission that an action requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// To read the project.
+    /// Reading the project.
     Read,
-    /// To push to the project, or to read it.
+    /// Pushing to the project, or reading it.
     PushOrRead,
-    /// To push to the project.
+    /// Pushing to the project.
     Push,
-    /// To judge changes of the project.
+    /// Judging changes of the project.
     Judge,
-    /// Everything.
+    /// Full access.
     Admin,
 }
 
-/// Logins, and those who failed to log in.
+/// Logins and failed attempts.
 #[derive(Debug)]
 pub struct Access {
     rules: Rules,
     key: Option<LoginKey>,
     pub(crate) logins: Logins<Caller>,
     pub(crate) failures: Failures,
-    /// Those who came with a token that has ended.
+    /// Limits audit entries for tokens that have expired or were revoked.
     ended: Failures,
 }
 
 impl Access {
-    /// Nobody has logged in yet.
+    /// Creates an access state without logins.
     ///
     /// # Errors
-    /// The system has no random bytes.
+    /// If the system has no random bytes.
     pub fn new(rules: Rules) -> anyhow::Result<Access> {
-        // Servers at several ports of one host share their cookies.
+        // Servers on several ports of one host share their cookies.
         let name = if rules.has_tls {
             "speedwell".to_owned()
         } else {
@@ -73,43 +75,43 @@ impl Access {
         })
     }
 
-    /// The key to be printed at the start; it works once.
+    /// Returns the key to print at startup; it works once.
     pub fn key(&self) -> Option<&str> {
         self.key.as_ref().map(LoginKey::expose)
     }
 
-    /// Whether logging in allows something that anybody may not.
+    /// Whether a login permits something that anonymous callers may not do.
     pub fn is_asked_for(&self) -> bool {
         self.key.is_some() || !self.rules.reads_freely
     }
 
-    /// Whether this is the key, for the first time.
+    /// Redeems the startup key; false if it is wrong or has been used before.
     pub(crate) fn redeem(&self, presented: &str) -> bool {
         self.key.as_ref().is_some_and(|key| key.redeem(presented))
     }
 }
 
-/// Whoever asks.
+/// The caller of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// The name of the token, `start key`, or nothing.
+    /// The name of the token, `start key`, or empty.
     pub name: String,
     /// The id of the token.
     pub token: Option<String>,
-    /// Where the request comes from.
+    /// Address that the request comes from.
     pub address: Option<IpAddr>,
-    /// The only branches whose sessions may be pushed.
+    /// Restricts pushes to sessions of these branches.
     pub branches: Option<Vec<String>>,
-    /// The only machines whose sessions may be pushed.
+    /// Restricts pushes to sessions of these machines.
     pub machines: Option<Vec<String>>,
     scopes: Vec<Scope>,
-    /// The only project in which they hold.
+    /// Restricts the scopes to this project.
     project: Option<String>,
-    /// What everybody may read.
+    /// What everyone may read.
     public: Public,
 }
 
-/// What everybody may read.
+/// Projects that everyone may read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum Public {
     #[default]
@@ -119,7 +121,7 @@ enum Public {
 }
 
 impl Caller {
-    /// Whoever came with the key of the start.
+    /// Creates the caller that used the startup key.
     pub(crate) fn with_key() -> Caller {
         Caller {
             name: "start key".into(),
@@ -141,12 +143,12 @@ impl Caller {
         }
     }
 
-    /// Whether it is known who asks.
+    /// Whether the caller is authenticated.
     pub fn is_known(&self) -> bool {
         !self.name.is_empty() || self.token.is_some()
     }
 
-    /// Who it is that does much at once: whoever is not known, by the address.
+    /// Key for the limit on expensive requests; anonymous callers share one per address.
     pub(crate) fn shares_as(&self, client: &Client) -> String {
         match (&self.token, client.address) {
             (Some(token), _) => format!("token {token}"),
@@ -155,7 +157,7 @@ impl Caller {
         }
     }
 
-    /// Whose pages may be kept for whom.
+    /// Key that separates the cached pages of different callers.
     pub(crate) fn kept_as(&self) -> String {
         format!(
             "{}\n{}",
@@ -164,7 +166,7 @@ impl Caller {
         )
     }
 
-    /// Whether this may be done, in a project or to the whole server.
+    /// Whether the caller may do this, in a project or on the whole server.
     pub fn may(&self, need: Need, project: Option<&str>) -> bool {
         let is_public = match (&self.public, project) {
             (Public::Everything, _) => true,
@@ -188,15 +190,16 @@ impl Caller {
         is_here && self.scopes.iter().any(has)
     }
 
-    /// Whether a project may be read.
+    /// Whether the caller may read a project.
     pub fn may_read(&self, project: &str) -> bool {
         self.may(Need::Read, Some(project))
     }
 
-    /// Refuses what may not be done. It is the same whether the project exists.
+    /// Returns an error unless the caller may do this. The error does not depend on whether the
+    /// project exists.
     ///
     /// # Errors
-    /// 401 where it is not known who asks, else 403.
+    /// 401 for anonymous callers, else 403.
     pub fn ensure_may(&self, need: Need, project: Option<&str>) -> Result<(), Refusal> {
         if self.may(need, project) {
             return Ok(());
@@ -219,10 +222,11 @@ impl Caller {
     }
 }
 
-/// Who sends a request. It asks the database.
+/// Identifies the caller of a request. Queries the database.
 ///
 /// # Errors
-/// 401 for a token that is none, 429 after too many of them, 503 and the like where the store cannot be read.
+/// 401 for an invalid token, 429 after too many of them, 503 and the like if the store cannot be
+/// read.
 pub fn caller(site: &Site, headers: &HeaderMap, client: &Client) -> Result<Caller, Refusal> {
     let known = match bearer(headers) {
         Presented::None => by_login(site, headers, client)?,
@@ -240,7 +244,7 @@ pub fn caller(site: &Site, headers: &HeaderMap, client: &Client) -> Result<Calle
     })
 }
 
-/// What everybody may read.
+/// Returns what everyone may read.
 fn public(site: &Site) -> Result<Public, Refusal> {
     if site.access.rules.reads_freely {
         return Ok(Public::Everything);
@@ -252,7 +256,7 @@ fn public(site: &Site) -> Result<Public, Refusal> {
     ))
 }
 
-/// Whoever has logged in before, unless the token has ended meanwhile.
+/// Identifies the caller by its login, unless its token has expired or was revoked since.
 fn by_login(site: &Site, headers: &HeaderMap, client: &Client) -> Result<Option<Caller>, Refusal> {
     let found = site
         .access
@@ -271,7 +275,7 @@ fn by_login(site: &Site, headers: &HeaderMap, client: &Client) -> Result<Option<
     }
 }
 
-/// Whoever this token belongs to. One that is wrong and one that is unknown take the same way.
+/// Identifies the caller by its token. Wrong and unknown tokens take the same code path.
 ///
 /// # Errors
 /// As for [`caller`].
@@ -283,7 +287,7 @@ pub(crate) fn by_token(site: &Site, client: &Client, token: &Token) -> Result<Ca
         .first
         .read(|store| Ok(store.token_of(token.id(), presented.as_bytes())?));
     let stored = match found.map_err(unreadable)? {
-        // The digest is the one of the token that was presented.
+        // The digest is that of the presented token.
         Some(token) if !token.is_valid(unix_ms()) => {
             return Err(ended(site, client, &token));
         }
@@ -302,11 +306,11 @@ pub(crate) fn by_token(site: &Site, client: &Client, token: &Token) -> Result<Ca
     }
 }
 
-/// Refuses a token that was revoked or has expired. Whoever has its secret does not guess, so it does not count as a failure: a
-/// job that was forgotten must not lock out everybody else at its address.
+/// Rejects a token that was revoked or has expired. Whoever has its secret is not guessing, so it
+/// does not count as a failure: a forgotten job must not lock out everyone else at its address.
 fn ended(site: &Site, client: &Client, token: &StoredToken) -> Refusal {
     let now = Instant::now();
-    // The audit does not grow with each try.
+    // Limits the audit entries, which would otherwise grow with each attempt.
     if site.access.ended.check(client.address, now).is_ok() {
         site.access.ended.add(client.address, now);
         note_refused(site, client, &token.id);
@@ -314,7 +318,7 @@ fn ended(site: &Site, client: &Client, token: &StoredToken) -> Refusal {
     no_token()
 }
 
-/// The token of an id, if it is one now.
+/// Returns the stored token of this id if it is valid.
 fn stored(site: &Site, id: &str) -> Result<Option<StoredToken>, Refusal> {
     let found = site.first.read(|store| Ok(store.token(id)?));
     let found = found.map_err(unreadable)?;
@@ -325,12 +329,12 @@ fn note_use(site: &Site, token: &StoredToken) {
     const HOUR_MS: i64 = 3_600_000;
     let now = unix_ms();
     if token.used_unix_ms.is_none_or(|used| now - used >= HOUR_MS) {
-        // A use that is not noted is no reason to refuse it.
+        // Failing to record the use is no reason to reject the token.
         let _ = site.write(|store| store.note_use(token, now));
     }
 }
 
-/// A login that failed: counted, noted and refused, with the same words whatever was wrong.
+/// Counts and records a failed login; returns the same error whatever was wrong.
 pub(crate) fn failed(site: &Site, client: &Client, token: Option<&Token>) -> Refusal {
     let now = Instant::now();
     if let Err(refusal) = site.access.failures.check(client.address, now) {

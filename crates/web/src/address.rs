@@ -1,25 +1,26 @@
-//! Which page an address means, and in which format.
+//! Parses the address of a page and its format.
 //!
-//! Behind any page's path, `.json` and its like ask for the same document in that format. Names may end so as well: the page
-//! of that whole name comes first. Start with [`Address::readings`].
+//! Every page's path accepts an ending such as `.json`, which requests the same document in that
+//! format. Names may have such endings too: the page of the whole name takes precedence. Start with
+//! [`Address::readings`].
 
 use crate::link::decoded;
 use crate::refusal::{Refusal, nearest};
 
-/// A format of an answer.
+/// Format of a response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Format {
-    /// A page with its frame.
+    /// A page with its layout.
     #[default]
     Page,
-    /// One of the formats of documents.
+    /// A document format.
     Document(speedwell_report::Format),
-    /// The sessions behind the page, one JSON object a line.
+    /// The sessions behind the page, one JSON object per line.
     JsonLines,
 }
 
 impl Format {
-    /// The formats that every page has besides being a page, by their endings.
+    /// Formats that every page has besides HTML, by file ending.
     pub const DOCUMENTS: [(&'static str, speedwell_report::Format); 5] = [
         ("json", speedwell_report::Format::Json),
         ("md", speedwell_report::Format::Markdown),
@@ -37,50 +38,41 @@ impl Format {
     }
 }
 
-/// A page.
+/// A page of the site.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// All projects.
     Overview,
-    /// One project.
     Project,
-    /// Its sessions.
+    /// Sessions of the project.
     Sessions,
-    /// One of them, by its identity or by a reference.
+    /// One session, by id or reference.
     Session(String),
-    /// A reference, which leads to the session.
+    /// A reference, which redirects to the session.
     Reference(String),
-    /// All benchmarks.
     Benchmarks,
-    /// One of them.
     Benchmark(String),
     /// Results over time.
     Trend,
-    /// Two sessions beside each other.
+    /// Two sessions side by side.
     Compare,
-    /// What is known of a revision.
     Revision(String),
-    /// What is known of a branch.
     Branch(String),
-    /// What is known of a pull request.
     Pull(String),
-    /// All machines.
     Machines,
-    /// One of them, by its number.
+    /// One machine, by its number.
     Machine(String),
-    /// All calibrations.
     Calibration,
     /// Changes that nobody has judged.
     Alerts,
-    /// What is being measured.
+    /// Sessions that are being measured.
     Live,
     /// One session while it is being measured.
     SessionLive(String),
-    /// Its stream of events.
+    /// Event stream of such a session.
     Events(String),
-    /// What a text is found in.
     Search,
-    /// Tokens, the audit and what else concerns the whole server.
+    /// Tokens, the audit log and other matters of the whole server.
     Settings,
 }
 
@@ -107,10 +99,10 @@ const PAGES: [&str; 12] = [
 ];
 
 impl Address {
-    /// Reads a path.
+    /// Parses a path.
     ///
     /// # Errors
-    /// Bytes that are no text.
+    /// If it does not decode to text.
     pub fn parse(path: &str) -> Result<Address, Refusal> {
         let path = path.strip_prefix('/').unwrap_or(path);
         let parts = path.strip_suffix('/').unwrap_or(path).split('/');
@@ -120,7 +112,7 @@ impl Address {
             .ok_or_else(|| Refusal::missing("this address is no text"))
     }
 
-    /// The name of the project that it is in; `None` for what concerns the whole server.
+    /// Returns the name of the project; `None` for pages of the whole server.
     pub fn project(&self) -> Option<&str> {
         let first = self.parts.first()?;
         let name = match self.parts.len() {
@@ -132,10 +124,11 @@ impl Address {
         (!["", "index", "settings"].contains(&name)).then_some(name)
     }
 
-    /// What the address may mean, the likelier first: its last part as a whole, then without an ending that is a format.
+    /// Returns the possible meanings, likelier first: the last part as a whole, then without an
+    /// ending that names a format.
     ///
     /// # Errors
-    /// There is no such page.
+    /// If there is no such page.
     pub fn readings(&self, project: &str) -> Result<Vec<(Place, Format)>, Refusal> {
         let whole = place(&self.parts, project);
         let mut found: Vec<(Place, Format)> = Vec::new();
@@ -147,7 +140,7 @@ impl Address {
             && let Some(format) = Format::by_ending(ending)
         {
             let mut parts = before.to_vec();
-            // What has no name of its own goes by `index`.
+            // Pages without a name of their own are called `index`.
             let is_index = stem == "index" && parts.len() < 2;
             if !is_index {
                 parts.push(stem.to_owned());

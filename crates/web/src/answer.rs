@@ -1,7 +1,7 @@
-//! Requests in, answers out: finds out who asks, finds the page of an address, renders it in the format that is asked for, and
-//! keeps what holds.
+//! Handles requests for pages: identifies the caller, finds the page of the address, renders it in
+//! the requested format, and caches it while it remains valid.
 //!
-//! Looking changes nothing; what forms change stands in `change.rs`. Start at [`router`].
+//! GET requests change nothing; forms are handled in `change.rs`. Start at [`router`].
 
 use crate::access::{self, Caller, Need};
 use crate::address::{Address, Format, Place};
@@ -24,10 +24,10 @@ use speedwell_serve::etag::unless_known;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Bytes of the longest form.
+/// Maximum size of a form.
 const FORM_BYTES: usize = 64 << 10;
 
-/// All pages of a site.
+/// Returns the router for all pages of a site.
 pub fn router(site: Arc<Site>) -> Router {
     Router::new().fallback(handle).with_state(site)
 }
@@ -57,13 +57,13 @@ fn not_allowed() -> Refusal {
     }
 }
 
-/// What one look gives at once, or the stream that is to be followed.
+/// Response to a GET request, or the event stream to follow.
 enum Looked {
     Answer(Response<Body>),
     Stream(Arc<Project>, String),
 }
 
-/// The answer to somebody who looks.
+/// Handles a GET request.
 async fn looked(site: &Arc<Site>, client: Client, request: Request) -> Response<Body> {
     let (parts, _) = request.into_parts();
     let headers = parts.headers.clone();
@@ -86,7 +86,7 @@ async fn looked(site: &Arc<Site>, client: Client, request: Request) -> Response<
     }
 }
 
-/// The answer where it may take long: each visitor has but some such at once.
+/// Handles an expensive GET request, subject to the per-client limit.
 async fn looked_long(
     site: &Arc<Site>,
     client: Client,
@@ -117,7 +117,7 @@ async fn looked_long(
     site.heavy.run_within(PATIENCE, work).await
 }
 
-/// The answer to somebody who sends a form.
+/// Handles a submitted form.
 async fn changed(site: &Arc<Site>, client: Client, request: Request) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, FORM_BYTES).await else {
@@ -134,7 +134,7 @@ async fn changed(site: &Arc<Site>, client: Client, request: Request) -> Response
     done.unwrap_or_else(|refusal| refusal.answer(&headers))
 }
 
-/// The answer to a question about a page.
+/// Renders the page of an address.
 fn look(site: &Site, client: &Client, uri: &Uri, headers: &HeaderMap) -> Looked {
     let caller = match access::caller(site, headers, client) {
         Ok(caller) => caller,
@@ -169,7 +169,7 @@ fn look(site: &Site, client: &Client, uri: &Uri, headers: &HeaderMap) -> Looked 
     })
 }
 
-/// Whether a person in front of a browser asks.
+/// Whether the client is a browser.
 fn wants_page(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT);
     accepted.is_some_and(|value| value.to_str().is_ok_and(|text| text.contains("text/html")))
@@ -205,7 +205,7 @@ fn find(site: &Site, caller: &Caller, uri: &Uri, last: &mut Format) -> Result<Lo
     Err(refusal.unwrap_or_else(|| Refusal::missing("there is no page at this address")))
 }
 
-/// What an address says, for programs.
+/// Returns the document at an address, for the API.
 pub(crate) fn document(site: &Site, caller: &Caller, uri: &Uri) -> Result<Response<Body>, Refusal> {
     match find(site, caller, uri, &mut Format::default())? {
         Looked::Answer(answer) => Ok(answer),
@@ -213,7 +213,7 @@ pub(crate) fn document(site: &Site, caller: &Caller, uri: &Uri) -> Result<Respon
     }
 }
 
-/// Refuses pages about the whole server to those whom they do not concern.
+/// Rejects pages about the whole server for callers without permission.
 fn ensure_may_see(site: &Site, caller: &Caller, place: &Place) -> Result<(), Refusal> {
     match place {
         Place::Settings => Ok(caller.ensure_may(Need::Admin, None)?),
@@ -238,7 +238,7 @@ fn answered(
     query: &Query,
 ) -> Result<Response<Body>, Refusal> {
     let project = around.project;
-    // What is kept for one visitor is not for another: their names and rights stand in it.
+    // The cache is keyed by caller: pages contain names and depend on permissions.
     let address = format!("{} {uri}", around.caller.kept_as());
     let (kept, version) = project.kept_page(&address)?;
     if let Some(bytes) = kept {
@@ -297,7 +297,7 @@ pub(crate) fn rendered(
     Ok(Bytes::from(bytes))
 }
 
-/// Every sample of the sessions behind a page.
+/// Returns all samples of the sessions behind a page.
 fn json_lines_of(store: &speedwell_results::store::Store, page: &Page) -> Result<Vec<u8>, Refusal> {
     if page.sessions.is_empty() {
         return Err(Refusal::missing(
@@ -312,7 +312,7 @@ fn json_lines_of(store: &speedwell_results::store::Store, page: &Page) -> Result
     Ok(out)
 }
 
-/// Another address in the same format.
+/// Redirects to another address, keeping the format.
 fn elsewhere(path: &str, format: Format) -> Response<Body> {
     let ending = match format {
         Format::Page => "",
@@ -332,11 +332,11 @@ fn elsewhere(path: &str, format: Format) -> Response<Body> {
     let builder = Response::builder()
         .status(StatusCode::SEE_OTHER)
         .header(header::LOCATION, address);
-    // Our own addresses hold printable ASCII only.
+    // Our own addresses contain printable ASCII only.
     builder.body(Body::empty()).unwrap_or_default()
 }
 
-/// The answer where there is no page.
+/// Renders the response for an error.
 fn refused(
     site: &Site,
     caller: &Caller,
@@ -376,7 +376,7 @@ fn refused(
     answer
 }
 
-/// The same for whoever is not known.
+/// Renders an error for an anonymous caller.
 fn plain_refusal(site: &Site, uri: &Uri, refusal: &Refusal) -> Response<Body> {
     refused(site, &Caller::default(), uri, refusal, Format::Page)
 }
@@ -399,7 +399,8 @@ pub(crate) fn reply(
     let mut builder = Response::builder()
         .status(status)
         .header(header::CONTENT_TYPE, mime);
-    // A single file has its style and script inside, which pages of the server are forbidden: it is to be kept, not shown.
+    // A standalone file contains inline style and script, which the server's content security
+    // policy forbids, so it is downloaded instead of shown.
     if format == Format::Document(Kind::Html) && status == StatusCode::OK {
         let name = path.rsplit('/').next().unwrap_or_default();
         let letters = name

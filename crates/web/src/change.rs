@@ -1,6 +1,7 @@
-//! What forms change: who is logged in, and what people say of changes. Each needs a right, and each is noted.
+//! Handles forms: login, logout, and judging changes. Judging needs a permission; all are recorded
+//! in the audit log.
 //!
-//! That a form comes from a page of ours, and not from another site, was made sure before (`serve`). Start at [`change`].
+//! `serve` has already checked that the form comes from one of our pages. Start at [`change`].
 
 use crate::access::{self, Caller, Need};
 use crate::address::{Address, Format, Place};
@@ -21,10 +22,10 @@ use speedwell_serve::Client;
 use speedwell_serve::token::{Presented, Token, bearer};
 use std::time::Instant;
 
-/// Does what a form asks for, and leads to where its result is seen.
+/// Applies a form and redirects to its result.
 ///
 /// # Errors
-/// It may not be done, or makes no sense.
+/// If the caller lacks the permission, or the form is invalid.
 pub fn change(
     site: &Site,
     client: &Client,
@@ -55,7 +56,7 @@ pub fn change(
     }
 }
 
-/// Keeps what somebody says of a change.
+/// Stores the judgement of a change.
 fn judge(
     site: &Site,
     caller: &Caller,
@@ -106,7 +107,8 @@ fn judge(
     Ok(seen_at(&format!("/{}/alerts{query}", project.name)))
 }
 
-/// The form by which changes are judged, and judgements taken back: numbers with what they are about.
+/// Builds the form for judging changes and taking judgements back. `changes` are numbers with
+/// descriptions.
 pub fn judge_form(action: String, changes: Vec<(String, String)>, branch: Option<&str>) -> Form {
     let judgements = [
         ("accepted", "accepted: meant, or worth its price"),
@@ -152,7 +154,7 @@ pub fn judge_form(action: String, changes: Vec<(String, String)>, branch: Option
     }
 }
 
-/// Where one logs in; with the key of the start behind the address, one is.
+/// Renders the login page; logs in at once if the address contains the startup key.
 pub fn login_page(site: &Site, client: &Client, uri: &Uri) -> Response<Body> {
     let query = Query::parse(uri.query().unwrap_or_default()).unwrap_or_default();
     if let Some(key) = query.get("key") {
@@ -208,7 +210,7 @@ fn login_form(site: &Site, query: &Query, refusal: Option<&Refusal>) -> Response
     answer
 }
 
-/// Logs in whoever sends a token or the key.
+/// Logs in a caller that sends a token or the key.
 fn log_in(
     site: &Site,
     client: &Client,
@@ -225,7 +227,7 @@ fn log_in(
     }
 }
 
-/// Whoever a token belongs to, or the key of the start.
+/// Identifies the caller by a token or the startup key.
 fn with_word(site: &Site, client: &Client, word: &str) -> Result<Caller, Refusal> {
     site.access.failures.check(client.address, Instant::now())?;
     if let Some(token) = Token::parse(word) {
@@ -237,7 +239,7 @@ fn with_word(site: &Site, client: &Client, word: &str) -> Result<Caller, Refusal
     Err(access::failed(site, client, None).into())
 }
 
-/// Gives somebody a cookie and leads on.
+/// Sets the login cookie and redirects.
 fn welcome(site: &Site, client: &Client, caller: &Caller, to: &str) -> Response<Body> {
     let mut known = caller.clone();
     known.address = client.address;
@@ -267,13 +269,13 @@ fn log_out(site: &Site, client: &Client, headers: &HeaderMap) -> Result<Response
     Ok(answer)
 }
 
-/// Leads to where one logs in, and from there back.
+/// Redirects to the login page, which leads back afterwards.
 pub fn to_login(uri: &Uri) -> Response<Body> {
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     seen_at(&format!("/login?to={}", encoded(path)))
 }
 
-/// Whether an address is one of ours, and not one of another site.
+/// Whether a path is on this site, not on another.
 fn is_own(path: &str) -> bool {
     path.starts_with('/')
         && !path.starts_with("//")

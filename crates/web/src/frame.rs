@@ -1,4 +1,4 @@
-//! What stands around every page: where one can go from here.
+//! Layout around every page: navigation, breadcrumbs, formats and account.
 
 use crate::access::{Caller, Need};
 use crate::address::{Format, Place};
@@ -10,7 +10,7 @@ use speedwell_report::html::{
     Account, Charts, EARLY_SCRIPT, Link, SERVED_SCRIPT, SERVED_STYLE, Served,
 };
 
-/// The files that every page needs, by name: style, early script, script.
+/// Files that every page needs, by name: style, early script, script.
 pub fn assets() -> [(&'static str, &'static str); 3] {
     [
         ("page.css", SERVED_STYLE),
@@ -19,7 +19,7 @@ pub fn assets() -> [(&'static str, &'static str); 3] {
     ]
 }
 
-/// The pages that can be reached from everywhere, with the words by which scripts find them.
+/// Pages in the navigation bar, with their labels.
 const PAGES: [(&str, &str); 8] = [
     ("sessions", "Sessions"),
     ("benchmarks", "Benchmarks"),
@@ -31,17 +31,14 @@ const PAGES: [(&str, &str); 8] = [
     ("live", "Live"),
 ];
 
-/// Whose page it is, and who looks at it.
+/// Context of a page: its project and the caller.
 pub struct Around<'a> {
-    /// The server.
     pub site: &'a Site,
-    /// The project.
     pub project: &'a Project,
-    /// The visitor.
     pub caller: &'a Caller,
 }
 
-/// The frame of a page; `path` is its address without an ending.
+/// Builds the layout of a page; `path` is its address without an ending.
 pub fn around(
     around: &Around<'_>,
     place: Option<&Place>,
@@ -107,7 +104,7 @@ pub fn around(
     }
 }
 
-/// The parts of the project, and the settings for those who may change them.
+/// Builds the navigation bar; settings are included for administrators only.
 fn navigation(around: &Around<'_>, place: Option<&Place>, is_of_project: bool) -> Vec<Link> {
     let project = &around.project.name;
     let mut navigation = vec![Link {
@@ -130,7 +127,7 @@ fn navigation(around: &Around<'_>, place: Option<&Place>, is_of_project: bool) -
     navigation
 }
 
-/// How one logs in or out, where that changes anything.
+/// Returns the login or logout link, where a login makes a difference.
 fn account(site: &Site, caller: &Caller, place: Option<&Place>) -> Option<Account> {
     if caller.is_known() {
         return Some(Account::In {
@@ -151,7 +148,7 @@ fn name_of(ending: &str) -> &'static str {
     }
 }
 
-/// Which of the pages in the bar a page belongs to.
+/// Returns the entry of the navigation bar that a page belongs to.
 fn part_of(place: &Place) -> Option<&'static str> {
     Some(match place {
         Place::Overview | Place::Project | Place::Search | Place::Settings => return None,

@@ -1,8 +1,9 @@
-//! Pages over a store: each is a document of `report` with a frame around it, at an address that holds all of its state.
+//! Web pages for a store: each page is a document of `report` inside a layout, at an address that
+//! holds all of its state.
 //!
-//! Decides which pages there are and where their links lead. It must know neither options nor sockets, and what needs a
-//! repository or the words of the command line is asked of the program around it ([`Lookups`]). Start with [`router`], then
-//! `page/mod.rs`.
+//! Decides which pages exist and where their links lead. It knows neither options nor sockets;
+//! whatever needs a repository or the command line is delegated to the surrounding program
+//! ([`Lookups`]). Start with [`router`], then `page/mod.rs`.
 
 mod access;
 mod address;

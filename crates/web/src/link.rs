@@ -1,10 +1,11 @@
-//! Addresses as text: which letters stand for themselves, and links put into the tables of a document.
+//! Percent-encoding of addresses, and links in the tables of a document.
 
 use serde_json::Value;
 use speedwell_report::{Document, Row};
 use std::fmt::Write as _;
 
-/// A text as one part of an address (RFC 3986, section 2.3: unreserved letters stand for themselves).
+/// Encodes a text as one path segment or query value. RFC 3986, section 2.3: unreserved characters
+/// stay.
 pub fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -18,13 +19,13 @@ pub fn encoded(text: &str) -> String {
     out
 }
 
-/// Parts of a path, with the slashes between them as they are.
+/// Encodes each segment of a path, keeping the slashes.
 pub fn encoded_path(text: &str) -> String {
     let parts: Vec<String> = text.split('/').map(encoded).collect();
     parts.join("/")
 }
 
-/// The text that a part of an address stands for; `None` if it is none.
+/// Decodes a part of an address; `None` if the result is not text.
 pub fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -41,7 +42,7 @@ pub fn decoded(text: &str) -> Option<String> {
     (!text.contains('\0')).then_some(text)
 }
 
-/// Makes links of a column of all tables of that name. What a cell leads to follows from its value for machines.
+/// Links a column of all tables named `table`. `to` maps a cell's raw value to its target.
 pub fn link_column(
     document: &mut Document,
     table: &str,
@@ -51,7 +52,7 @@ pub fn link_column(
     link_by(document, table, [key, key], to);
 }
 
-/// Makes links of the column `shown`; what a cell leads to follows from the value in the column `by` of its row.
+/// Links the column `shown`. `to` maps the raw value in column `by` of the same row to the target.
 pub fn link_by(
     document: &mut Document,
     table: &str,

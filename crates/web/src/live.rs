@@ -1,7 +1,8 @@
-//! What is being measured, sent to those who watch, as events.
+//! Streams sessions that are being measured to viewers, as events.
 //!
-//! The recorder commits every slot, so the store itself says that something has happened: a server tells at once, a file is
-//! asked four times a second, and either only while somebody watches. A page is rendered once for all who watch it. Start at [`stream`].
+//! The recorder commits every slot, so the store itself signals progress: a database server
+//! notifies at once, a file is polled four times a second, and both only while somebody watches. A
+//! page is rendered once for all its viewers. Start at [`stream`].
 
 use crate::access::Caller;
 use crate::address::{Format, Place};
@@ -23,19 +24,19 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long is waited for news before it is looked whether somebody still watches.
+/// Time to wait for a change before checking whether anyone still watches.
 const ASKED: Duration = Duration::from_millis(250);
 
-/// A page is sent at most so often.
+/// Minimum time between two updates of a page.
 const SENT: Duration = Duration::from_secs(1);
 
-/// And after so much time without news, because it says how long ago something happened.
+/// Update interval without changes, because the page shows how long ago something happened.
 const SENT_ANYWAY: Duration = Duration::from_secs(5);
 
-/// The name that stands for all sessions in the address of a stream.
+/// Name of all sessions in the address of a stream.
 const ANY: &str = "any";
 
-/// Those who watch, by what they watch.
+/// Viewers, keyed by what they watch.
 #[derive(Debug)]
 pub struct Watchers {
     hubs: Mutex<HashMap<String, Hub>>,
@@ -43,7 +44,7 @@ pub struct Watchers {
 }
 
 impl Watchers {
-    /// Nobody watches yet.
+    /// Creates a state without viewers.
     pub fn new(stopper: &Stopper) -> Watchers {
         Watchers {
             hubs: Mutex::default(),
@@ -51,7 +52,7 @@ impl Watchers {
         }
     }
 
-    /// How many watch.
+    /// Returns the number of viewers.
     pub fn viewers(&self) -> usize {
         self.hubs().values().map(Hub::viewers).sum()
     }
@@ -61,7 +62,7 @@ impl Watchers {
     }
 }
 
-/// The stream of events of a session, or of all that is being measured.
+/// Streams the events of a session, or of everything that is being measured.
 pub async fn stream(
     site: &Arc<Site>,
     project: &Arc<Project>,
@@ -94,7 +95,8 @@ pub async fn stream(
     let mut hubs = project.live.hubs();
     let is_known = hubs.contains_key(id);
     let hub = hubs.entry(id.to_owned()).or_insert_with(|| {
-        // Not the end of what is measured: browsers come again by themselves, to the server that is started next.
+        // Not `over`, because the session continues: browsers reconnect by themselves, to the next
+        // server.
         let last = Event::new("stopped", "the server ends");
         Hub::new().ends_with(&project.live.stopper, last)
     });
@@ -107,7 +109,7 @@ pub async fn stream(
     answer
 }
 
-/// What is sent last.
+/// The last event of a stream.
 fn over() -> Event {
     Event::new("over", "it is not being measured any more")
 }
@@ -120,15 +122,15 @@ fn place_of(id: &str) -> Place {
     }
 }
 
-/// What one look at a page of that kind shows.
+/// State of a live page.
 enum Look {
     /// The page, as an event.
     Running(Event),
-    /// There is nothing to watch any more.
+    /// There is nothing left to watch.
     Over,
 }
 
-/// What everybody who watches sees; who that is does not show in it.
+/// Renders the page that all viewers share, as seen by an anonymous caller.
 fn looked_at(site: &Site, project: &Project, place: &Place) -> Result<Look, Refusal> {
     let query = Query::default();
     let caller = Caller::default();
@@ -161,10 +163,10 @@ fn looked_at(site: &Site, project: &Project, place: &Place) -> Result<Look, Refu
     Ok(Look::Running(Event::new("progress", data.to_string())))
 }
 
-/// Sends the page anew whenever something was measured, until nobody watches or it is over.
+/// Sends the page again after each change, until nobody watches or the session is over.
 fn watch(site: &Site, project: &Project, id: &str, hub: &Hub) {
     let place = place_of(id);
-    // A store that cannot be read now may be there again at the next look.
+    // A store that cannot be read now is opened again in the next iteration.
     let mut store = Store::open_to_watch(project.path()).ok();
     let mut version = version_of(store.as_ref());
     let mut sent = Instant::now();
@@ -200,7 +202,8 @@ fn version_of(store: Option<&Store>) -> Option<i64> {
     store?.data_version().ok()
 }
 
-/// Whether somebody watches. Whoever comes after the last one has left finds no hub, and begins a new one.
+/// Whether anyone still watches; if not, removes the hub under the lock, so that the next viewer
+/// creates a new one.
 fn is_watched(project: &Project, id: &str, hub: &Hub) -> bool {
     let mut hubs = project.live.hubs();
     let is_watched = hub.viewers() > 0 && !project.live.stopper.is_stopped();

@@ -1,5 +1,5 @@
-//! What pages ask of the program around them: everything that needs a repository, the options of the command line, or a file
-//! that is written.
+//! Functions that pages need from the surrounding program: whatever needs a repository,
+//! command-line options, or a file to be written.
 
 use speedwell_analysis::Settings;
 use speedwell_analysis::history::History;
@@ -7,70 +7,72 @@ use speedwell_model::Session;
 use speedwell_results::store::Store;
 use std::path::Path;
 
-/// An option of a comparison by its name on the command line, with its value.
+/// Name and value of a command-line option of a comparison.
 pub type Choice<'a> = (&'a str, &'a str);
 
-/// Questions with their answers, so that a page says the same as the command of the same name.
+/// Functions of the command line, so that a page shows the same as the corresponding command.
 #[derive(Debug, Clone, Copy)]
 pub struct Lookups {
-    /// The number of the session that a word such as `@latest` or `@base` means.
+    /// Returns the number of the session that a reference such as `@latest` or `@base` names.
     pub session: fn(&Store, &str) -> anyhow::Result<i64>,
-    /// The sources that words mean. No word may be the name of a file.
+    /// Resolves the sources of a comparison. File names are not accepted.
     pub sources: fn(&Store, &[String]) -> anyhow::Result<Vec<Source>>,
-    /// The settings of a comparison, by the names of their options.
+    /// Builds the settings of a comparison from option names and values.
     pub settings: fn(&[Choice<'_>]) -> anyhow::Result<Settings>,
-    /// What a command that compares two sessions with these options would end with, and its answer in a line.
+    /// Returns the exit status of a command that compares two sessions with these options, and its
+    /// result in one line.
     pub gate: fn(&Store, &[String], &[Choice<'_>]) -> anyhow::Result<Gate>,
-    /// What a session that is being measured has planned.
+    /// Returns the plan of a session that is being measured.
     pub planned: fn(&Store, i64) -> anyhow::Result<Planned>,
-    /// Gives sessions of the store at a path the points that they lack, as many as are made while somebody waits; says how many
-    /// are left.
+    /// Computes missing summary points for sessions of the store at a path, as many as fit into a
+    /// request; returns how many sessions are left.
     pub summarise: fn(&Path) -> anyhow::Result<usize>,
-    /// Results over time from the store at a path, in which what follows from sessions is kept, as
-    /// `speedwell history` does. The last is how many sessions lack points.
+    /// Returns results over time from the store at a path, caching what is derived from sessions,
+    /// as `speedwell history` does. The last argument is the number of sessions that lack points.
     pub history: fn(&Path, &Course, usize) -> anyhow::Result<History>,
 }
 
 /// One side of a comparison.
 #[derive(Debug)]
 pub struct Source {
-    /// What it is called.
+    /// Display name.
     pub label: String,
-    /// Its results.
+    /// Results.
     pub session: Session,
-    /// The variant that was picked.
+    /// The selected variant.
     pub variant: Option<String>,
-    /// What its word was taken for, where that is not plain.
+    /// How the reference was resolved, if that is not obvious.
     pub taken_for: Option<String>,
 }
 
-/// What a gate says.
+/// Result of a comparison as a CI gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gate {
-    /// The exit status of the command: 0, 1 where it refuses, 2 where something failed.
+    /// Exit status of the command: 0; 1 if it fails the gate; 2 on errors.
     pub status: i32,
-    /// Why, in a line.
+    /// The reason, in one line.
     pub words: String,
 }
 
-/// Which series are wanted over time.
+/// Query for series over time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Course {
-    /// The branch that is the line.
+    /// The branch whose line is shown.
     pub branch: Option<String>,
-    /// The id of the only case.
+    /// Restricts the result to the case with this id.
     pub case: Option<String>,
-    /// Names of metrics; the primary ones if there are none.
+    /// Names of metrics; empty for the primary ones.
     pub metrics: Vec<String>,
-    /// Also what else can be said of the whole course.
+    /// Whether to include details of the whole series: environment changes, revision names,
+    /// failures, and the continuation of the parent branch.
     pub is_whole: bool,
 }
 
-/// The plan of a session, as far as those who watch it need it.
+/// Parts of a session's plan that its viewers need.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Planned {
-    /// How many slots it has at most; 0 if that is not known.
+    /// Maximum number of slots; 0 if unknown.
     pub slots: usize,
-    /// How long a run may take, in milliseconds; 0 if that is not known.
+    /// Timeout of a run in milliseconds; 0 if unknown.
     pub timeout_ms: u64,
 }

@@ -1,4 +1,4 @@
-//! What those who run a server ask of it: whether it can answer, and how much it has done.
+//! Endpoints for operators: readiness and metrics.
 
 use crate::access::{Caller, Need};
 use crate::refusal::Refusal;
@@ -9,10 +9,10 @@ use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// A store that answers later than this is not ready.
+/// A store that takes longer to answer is not ready.
 const READY: Duration = Duration::from_secs(1);
 
-/// The answer, if that is what is asked.
+/// Answers a request for an operator endpoint; `None` for other paths.
 pub fn answer(site: &Site, caller: &Caller, uri: &Uri) -> Option<Response<Body>> {
     match uri.path() {
         "/health/ready" => Some(ready(site)),
@@ -28,7 +28,7 @@ pub fn answer(site: &Site, caller: &Caller, uri: &Uri) -> Option<Response<Body>>
     }
 }
 
-/// Whether the store answers within a second.
+/// Checks that the store answers within a second.
 fn ready(site: &Site) -> Response<Body> {
     let begun = Instant::now();
     let asked = site.first.read(|store| Ok(store.data_version()?));
@@ -42,7 +42,8 @@ fn ready(site: &Site) -> Response<Body> {
     }
 }
 
-/// Figures in the text format of Prometheus (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
+/// Returns metrics in the text format of Prometheus
+/// (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
 fn metrics(site: &Site) -> Result<Response<Body>, Refusal> {
     let mut out = String::new();
     let mut metric = |name: &str, kind: &str, help: &str, rows: &[(String, f64)]| {
@@ -106,7 +107,7 @@ fn metrics(site: &Site) -> Result<Response<Body>, Refusal> {
     Ok(text(StatusCode::OK, out))
 }
 
-/// Memory that the process has in use (proc(5), statm).
+/// Returns the resident memory of the process (`VmRSS`, proc(5)).
 fn resident_bytes() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -1,6 +1,8 @@
-//! The tables of one project as a place that many look at: connections that only read, and what was found out and still holds.
+//! The database of one project, shared by many readers: pooled read-only connections and a cache of
+//! results.
 //!
-//! Decides for how long an answer is good: until somebody changes the tables. Start with [`Project::read`].
+//! Decides how long a cached result is valid: until the database changes. Start with
+//! [`Project::read`].
 
 use crate::live::Watchers;
 use crate::lookups::{Course, Lookups};
@@ -14,47 +16,48 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Connections that are kept open for those who come next.
+/// Maximum number of idle connections kept open.
 const IDLE: usize = 6;
-/// Bytes of finished pages that are kept, comparisons among them, by address and until the tables are changed.
+/// Maximum bytes of cached pages, comparisons included. Keyed by address; cleared when the database
+/// changes.
 const KEPT_BYTES: usize = 128 << 20;
-/// Histories that are kept.
+/// Maximum number of cached histories.
 const KEPT_HISTORIES: usize = 4;
 
-/// A project with what is known of it.
+/// A project with its connections and caches.
 #[derive(Debug)]
 pub struct Project {
-    /// What it is called in addresses.
+    /// Name in addresses.
     pub name: String,
-    /// What the program around looks up.
+    /// Functions of the surrounding program.
     pub lookups: Lookups,
     path: PathBuf,
     readers: Mutex<Vec<(StoreId, Store)>>,
     kept: Mutex<Kept>,
-    /// Histories that are being searched: whoever wants the same one waits for it.
+    /// Histories being computed: other requests for the same one wait for the result.
     searched: Mutex<Vec<(Course, Arc<Mutex<()>>)>>,
     pub(crate) live: Watchers,
 }
 
-/// What tells tables from others at the same path.
+/// Distinguishes a store from a later one at the same path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StoreId {
-    /// Of a file: device and inode.
+    /// Device and inode of a file.
     File(u64, u64),
-    /// A server, whose connections mend themselves.
+    /// A database server, whose connections recover by themselves.
     Server,
 }
 
-/// What was found out, as long as the tables are as they were then.
+/// Cached results, valid while the store is unchanged.
 #[derive(Debug, Default)]
 struct Kept {
-    /// The connection by which changes are noticed, and what it said last.
+    /// Connection that detects changes.
     watch: Option<(StoreId, Store)>,
     version: i64,
     pages: VecDeque<(String, Bytes)>,
     bytes: usize,
     histories: Vec<(Course, Arc<History>)>,
-    /// How many sessions lack points, after some got theirs.
+    /// Number of sessions that still lack points, after the last summarizing.
     missing: Option<usize>,
 }
 
@@ -68,7 +71,7 @@ impl Kept {
 }
 
 impl Project {
-    /// The project of that name, whose tables are at `path` or will be.
+    /// Creates a project whose store is at `path`, or will be.
     pub fn new(name: &str, path: &Path, lookups: Lookups, stopper: &Stopper) -> Project {
         Project {
             name: name.to_owned(),
@@ -81,12 +84,11 @@ impl Project {
         }
     }
 
-    /// Where its tables are.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether there are any yet.
+    /// Whether the store exists.
     pub fn exists(&self) -> bool {
         self.store_id().is_some()
     }
@@ -104,11 +106,11 @@ impl Project {
         open(&self.path).map_err(|error| Refusal::unopened(&self.path, error))
     }
 
-    /// Does something with a connection that only reads. Where no store exists, it is an empty one: looking at it leaves no
-    /// trace.
+    /// Runs `work` with a read-only connection. If no store exists, it gets an empty one in memory,
+    /// so that reading creates no file.
     ///
     /// # Errors
-    /// The store cannot be read, or what `work` says.
+    /// If the store cannot be read, or `work` fails.
     pub fn read<T>(&self, work: impl FnOnce(&Store) -> Result<T, Refusal>) -> Result<T, Refusal> {
         let Some(id) = self.store_id() else {
             return work(&Store::in_memory()?);
@@ -133,7 +135,7 @@ impl Project {
         done
     }
 
-    /// A number that is another one whenever the store was changed; what was kept of an earlier one is forgotten.
+    /// Returns a number that changes with the store. Clears the cache when it does.
     fn version(&self, kept: &mut Kept) -> Result<Option<i64>, Refusal> {
         let Some(id) = self.store_id() else {
             kept.forget();
@@ -155,10 +157,10 @@ impl Project {
         Ok(Some(version))
     }
 
-    /// A finished page, if nothing has changed since, and what the store was like at this moment.
+    /// Returns the cached page, if it is still valid, and the current version of the store.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// If the store cannot be read.
     pub fn kept_page(&self, address: &str) -> Result<(Option<Bytes>, Option<i64>), Refusal> {
         let mut kept = lock(&self.kept);
         let version = self.version(&mut kept)?;
@@ -166,10 +168,11 @@ impl Project {
         Ok((found.map(|(_, page)| page.clone()), version))
     }
 
-    /// Keeps a finished page that was begun when the store was like that.
+    /// Caches a page, unless the store has changed since version `begun`, at which its rendering
+    /// started.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// If the store cannot be read.
     pub fn keep_page(&self, address: &str, page: &Bytes, begun: i64) -> Result<(), Refusal> {
         let mut kept = lock(&self.kept);
         if self.version(&mut kept)? != Some(begun) {
@@ -186,10 +189,11 @@ impl Project {
         Ok(())
     }
 
-    /// Gives sessions the points that they lack, once until the store changes; says how many still lack some.
+    /// Computes missing points of sessions, once per version of the store; returns how many
+    /// sessions are left.
     ///
     /// # Errors
-    /// The store cannot be read or written.
+    /// If the store cannot be read or written.
     pub fn summarise(&self) -> Result<usize, Refusal> {
         if !self.exists() {
             return Ok(0);
@@ -203,18 +207,18 @@ impl Project {
         }
         let missing = (self.lookups.summarise)(&self.path)?;
         let mut kept = lock(&self.kept);
-        // What it has written itself is no news.
+        // Its own writes must not clear the cache.
         self.version(&mut kept)?;
-        // What is left is made in the background, which changes the store.
+        // The rest is computed in the background, which changes the store and so clears the cache.
         kept.missing = Some(missing);
         Ok(missing)
     }
 
-    /// Results over time. What follows from sessions, the points and the numbers of changes, is kept in the store as
-    /// `speedwell history` keeps it, so that a number means the same here and there.
+    /// Returns results over time. Derived data, the points and the numbers of changes, are stored
+    /// as `speedwell history` stores them, so that a number means the same in both.
     ///
     /// # Errors
-    /// The store cannot be read, or there is no such branch.
+    /// If the store cannot be read, or there is no such branch.
     pub fn history(&self, course: &Course) -> Result<Arc<History>, Refusal> {
         if !self.exists() {
             return Ok(Arc::default());
@@ -235,7 +239,7 @@ impl Project {
             found.map_err(|error| Refusal::of(axum::http::StatusCode::NOT_FOUND, &error))?,
         );
         let mut kept = lock(&self.kept);
-        // What the search itself has written is no news.
+        // Its own writes must not clear the cache.
         self.version(&mut kept)?;
         kept.histories.push((course.clone(), history.clone()));
         if kept.histories.len() > KEPT_HISTORIES {
@@ -244,7 +248,8 @@ impl Project {
         Ok(history)
     }
 
-    /// What whoever searches this history holds. Who asks again, because it takes long, does not make it take longer.
+    /// Returns the lock for computing this history, so that repeated requests do not compute it
+    /// twice.
     fn turn(&self, course: &Course) -> Arc<Mutex<()>> {
         let mut searched = lock(&self.searched);
         searched.retain(|(_, turn)| Arc::strong_count(turn) > 1);
@@ -258,7 +263,7 @@ impl Project {
     }
 }
 
-/// A lock whose holder has panicked guards nothing that is half done.
+/// Ignores poisoning: no holder leaves the data half updated.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,7 @@
-//! What stands behind the `?` of an address: names and values, in the form that browsers send (application/x-www-form-urlencoded).
+//! The query of an address: names and values in the form that browsers send
+//! (application/x-www-form-urlencoded).
 //!
-//! A name that a page does not know is refused rather than ignored: an address that promises a filter must keep it.
+//! Unknown names are rejected rather than ignored: a filter in an address must take effect.
 
 use crate::link::{decoded, encoded};
 use crate::refusal::Refusal;
@@ -8,15 +9,15 @@ use crate::refusal::Refusal;
 /// More names than any page has.
 const MOST: usize = 64;
 
-/// Names and values in their order; values that are empty are left out.
+/// Names and values in order; empty values are omitted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads what stands behind the `?`.
+    /// Parses the text after the `?`.
     ///
     /// # Errors
-    /// Too many names, or bytes that are no text.
+    /// If there are too many names, or a part does not decode to text.
     pub fn parse(text: &str) -> Result<Query, Refusal> {
         let mut all = Vec::new();
         for part in text.split('&').filter(|part| !part.is_empty()) {
@@ -39,22 +40,21 @@ impl Query {
         Ok(Query(all))
     }
 
-    /// The value of a name; the last one counts.
+    /// Returns the last value of a name.
     pub fn get(&self, name: &str) -> Option<&str> {
         let mut own = self.0.iter().rev().filter(|(known, _)| known == name);
         own.next().map(|(_, value)| value.as_str())
     }
 
-    /// All values of a name.
     pub fn all<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
         let own = self.0.iter().filter(move |(known, _)| known == name);
         own.map(|(_, value)| value.as_str())
     }
 
-    /// The value of a name as a number.
+    /// Returns the value of a name as a number.
     ///
     /// # Errors
-    /// It is none.
+    /// If it is not a number.
     pub fn number(&self, name: &str) -> Result<Option<i64>, Refusal> {
         let parsed = self.get(name).map(|text| {
             text.trim_start_matches('@').parse::<i64>().map_err(|_| {
@@ -64,10 +64,10 @@ impl Query {
         parsed.transpose()
     }
 
-    /// Refuses names that are not among those that a page knows.
+    /// Rejects names that the page does not know.
     ///
     /// # Errors
-    /// There is one.
+    /// If there is an unknown name.
     pub fn check(&self, known: &[&str]) -> Result<(), Refusal> {
         let unknown = self
             .0
@@ -83,7 +83,7 @@ impl Query {
         }
     }
 
-    /// The query of the same address with another value of a name; without it if there is none.
+    /// Formats the query with another value of a name, or without the name if `value` is `None`.
     pub fn with(&self, name: &str, value: Option<&str>) -> String {
         let mut parts: Vec<String> = Vec::new();
         for (known, kept) in self.0.iter().filter(|(known, _)| known != name) {
@@ -99,13 +99,13 @@ impl Query {
         }
     }
 
-    /// The same without a name.
+    /// Returns the query without a name.
     pub fn without(&self, name: &str) -> Query {
         let others = self.0.iter().filter(|(known, _)| known != name);
         Query(others.cloned().collect())
     }
 
-    /// The query as it stands in addresses.
+    /// Formats the query as in addresses.
     pub fn text(&self) -> String {
         self.with("", None)
     }

@@ -1,4 +1,4 @@
-//! What could not be shown, and what helps: a status, words, a hint.
+//! Errors of pages: status, message and hints.
 
 use axum::http::StatusCode;
 use serde_json::json;
@@ -6,16 +6,15 @@ use speedwell_report::{Block, Document};
 use speedwell_results::store::{Store, Trouble};
 use std::path::Path;
 
-/// Why there is no page.
+/// Reason why a page cannot be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The status of the answer.
     pub status: StatusCode,
-    /// What could not be done, and why.
+    /// What failed, and why.
     pub words: String,
-    /// What helps.
+    /// How to fix it.
     pub hints: Vec<String>,
-    /// Other pages that may be meant: addresses and names.
+    /// Similar pages: addresses and names.
     pub nearest: Vec<(String, String)>,
 }
 
@@ -29,29 +28,27 @@ impl Refusal {
         }
     }
 
-    /// What was asked for does not exist.
+    /// The requested thing does not exist.
     pub fn missing(words: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::NOT_FOUND, words)
     }
 
-    /// The question makes no sense.
+    /// The request is invalid.
     pub fn bad(words: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, words)
     }
 
-    /// The same with something that helps.
     pub fn hint(mut self, hint: impl Into<String>) -> Refusal {
         self.hints.push(hint.into());
         self
     }
 
-    /// The same with pages that may be meant.
     pub fn nearest(mut self, pages: Vec<(String, String)>) -> Refusal {
         self.nearest = pages;
         self
     }
 
-    /// An error with its hints taken out of its message.
+    /// Converts an error, extracting the hints from its messages.
     pub fn of(status: StatusCode, error: &anyhow::Error) -> Refusal {
         let mut words = Vec::new();
         let mut hints = Vec::new();
@@ -70,7 +67,8 @@ impl Refusal {
         }
     }
 
-    /// That a store could not be opened. A database that could be entered when the server began is there again later.
+    /// Converts a failure to open a store. A database server was reachable at startup, so its
+    /// failure is temporary.
     pub fn unopened(path: &Path, error: anyhow::Error) -> Refusal {
         match Store::server(path) {
             Some(_) => Refusal::of(StatusCode::SERVICE_UNAVAILABLE, &error),
@@ -78,12 +76,12 @@ impl Refusal {
         }
     }
 
-    /// When to try again, in seconds, where that helps.
+    /// Returns when to retry, in seconds, if that helps.
     pub fn retry_after_s(&self) -> Option<u64> {
         (self.status == StatusCode::SERVICE_UNAVAILABLE).then_some(1)
     }
 
-    /// The refusal as a page.
+    /// Renders the error as a page.
     pub fn document(&self) -> Document {
         let mut document = Document::new("error");
         document.push(Block::Headline(self.words.clone()));
@@ -94,7 +92,7 @@ impl Refusal {
     }
 }
 
-/// What the door says.
+/// Converts an error of the server layer.
 impl From<speedwell_serve::Refusal> for Refusal {
     fn from(refusal: speedwell_serve::Refusal) -> Refusal {
         Refusal {
@@ -104,7 +102,7 @@ impl From<speedwell_serve::Refusal> for Refusal {
     }
 }
 
-/// What fails without the visitor's doing: the store. One that is away (503) or full (507) is there again later.
+/// Store failures, which are not the client's fault: 503 unreachable, 507 full; both temporary.
 impl From<anyhow::Error> for Refusal {
     fn from(error: anyhow::Error) -> Refusal {
         let status = match Trouble::of(&error) {
@@ -116,7 +114,7 @@ impl From<anyhow::Error> for Refusal {
     }
 }
 
-/// The known names that are most like one that is not known; at most five.
+/// Returns at most five known names that are most similar to an unknown one.
 pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
     let wanted = name.to_lowercase();
     let mut all: Vec<(usize, &str)> = known

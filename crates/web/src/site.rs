@@ -1,6 +1,7 @@
-//! The whole of a server: its projects, who may see and do what, and how much is computed at the same time.
+//! The whole site: its projects, access to them, and limits on concurrent computation.
 //!
-//! The first project is what the tables of the start hold; further ones lie beside them. Start with [`Site::new`].
+//! The first project is that of the store given at startup; the stores of further projects lie
+//! beside it. Start with [`Site::new`].
 
 use crate::access::{Access, Caller, Rules};
 use crate::lookups::Lookups;
@@ -17,50 +18,51 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Pages that are computed at the same time; each has a connection of its own.
+/// Pages computed concurrently; each has its own connection.
 const READERS: usize = 4;
-/// Comparisons and histories that are computed beside them, and how many of them for one visitor.
+/// Comparisons and histories computed concurrently besides pages: in total, and per client.
 const HEAVY: usize = 3;
 const HEAVY_EACH: usize = 2;
-/// Whoever asks for one gets an answer in any case: that it waits, or takes, longer than this.
+/// Time after which an expensive request gets an error instead, while it waits or while it runs.
 pub(crate) const PATIENCE: Patience = Patience {
     waiting: Duration::from_secs(10),
     working: Duration::from_secs(10),
 };
 
-/// A server with everything that its pages need.
+/// State shared by all pages of a server.
 #[derive(Debug)]
 pub struct Site {
-    /// The project of the tables of the start.
+    /// The project of the store given at startup.
     pub first: Arc<Project>,
     others: Mutex<HashMap<String, Arc<Project>>>,
-    /// What the program around looks up.
+    /// Functions of the surrounding program.
     pub lookups: Lookups,
-    /// Where style and scripts are.
+    /// Addresses of styles and scripts.
     pub assets: Assets,
-    /// Who may do what.
+    /// Authentication and permissions.
     pub access: Access,
-    /// The connection that writes the tables of the start.
+    /// Write connection to the store given at startup.
     writer: Mutex<Option<Store>>,
     stopper: Stopper,
-    /// Threads for pages, and others for comparisons and histories, which take longer.
+    /// Thread pools: one for pages, one for comparisons and histories, which take longer.
     pub(crate) light: Pool,
     pub(crate) heavy: Pool,
-    /// Of the latter, each visitor has some at once.
+    /// Per-client limit on the use of `heavy`.
     pub(crate) shares: Shares,
-    /// When it began.
+    /// Start time.
     pub(crate) begun: Instant,
-    /// Answers by the first digit of their status.
+    /// Number of responses by the first digit of their status.
     pub(crate) answers: [AtomicU64; 6],
-    /// Sessions that were pushed since it began.
+    /// Number of sessions pushed since startup.
     arrived: AtomicU64,
 }
 
 impl Site {
-    /// The site of the store at a path, which need not exist yet. Its streams of events end with the server.
+    /// Creates the site of the store at a path, which need not exist yet. Its event streams end
+    /// with the server.
     ///
     /// # Errors
-    /// The system gives no more threads, or no random bytes.
+    /// If the system cannot start threads, or has no random bytes.
     pub fn new(
         path: &Path,
         lookups: Lookups,
@@ -86,19 +88,20 @@ impl Site {
         })
     }
 
-    /// Whether it has but one project.
+    /// Whether there is only one project.
     pub fn is_local(&self) -> bool {
         self.projects().is_ok_and(|projects| projects.len() == 1)
     }
 
-    /// Whether anybody has looked at a page.
+    /// Whether any request has been answered.
     pub fn was_seen(&self) -> bool {
         self.answers
             .iter()
             .any(|count| count.load(Ordering::Relaxed) > 0)
     }
 
-    /// How many sessions were pushed since it began, or have begun to arrive: whoever does something for them looks for it here.
+    /// Returns the number of sessions pushed since startup, including those that have begun to
+    /// arrive. Background jobs watch it to notice new sessions.
     pub fn arrived(&self) -> u64 {
         self.arrived.load(Ordering::Acquire)
     }
@@ -107,17 +110,17 @@ impl Site {
         self.arrived.fetch_add(1, Ordering::Release);
     }
 
-    /// How many follow a stream of events.
+    /// Returns the number of clients that follow an event stream.
     pub fn viewers(&self) -> usize {
         let others = lock(&self.others);
         let watched = others.values().chain([&self.first]);
         watched.map(|project| project.live.viewers()).sum()
     }
 
-    /// All projects, the first one first, with whether they are read without a token.
+    /// Returns all projects, the first one first, and whether each can be read without a token.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// If the store cannot be read.
     pub fn projects(&self) -> Result<Vec<(Arc<Project>, bool)>, Refusal> {
         let stored = self.first.read(|store| Ok(store.projects()?))?;
         let known = stored.iter().map(|project| {
@@ -127,10 +130,10 @@ impl Site {
         known.collect()
     }
 
-    /// A project by its name in addresses.
+    /// Returns a project by its name in addresses.
     ///
     /// # Errors
-    /// There is none, or the store cannot be read.
+    /// If there is no such project, or the store cannot be read.
     pub fn project(&self, name: &str) -> Result<Arc<Project>, Refusal> {
         if name == self.first.name {
             return Ok(self.first.clone());
@@ -138,7 +141,7 @@ impl Site {
         if let Some(known) = lock(&self.others).get(name) {
             return Ok(known.clone());
         }
-        // The first one is kept without a name.
+        // The first project is stored without a name.
         let found = match unfit_project(name) {
             None => self.first.read(|store| Ok(store.project(name)?))?,
             Some(_) => None,
@@ -149,10 +152,10 @@ impl Site {
         )
     }
 
-    /// Where the tables of all projects are.
+    /// Returns the paths of the stores of all projects.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// If the store cannot be read.
     pub fn stores(&self) -> anyhow::Result<Vec<PathBuf>> {
         let projects = self.projects();
         let projects = projects.map_err(|refusal| anyhow::anyhow!(refusal.words))?;
@@ -162,10 +165,10 @@ impl Site {
         Ok(paths.collect())
     }
 
-    /// Where the tables of a project are.
+    /// Returns the path of a project's store.
     ///
     /// # Errors
-    /// There is no such project, or the store cannot be read.
+    /// If there is no such project, or the store cannot be read.
     pub fn store_of(&self, project: &str) -> Result<PathBuf, Refusal> {
         Ok(self.project(project)?.path().to_owned())
     }
@@ -183,7 +186,7 @@ impl Site {
         Ok(known.clone())
     }
 
-    /// Names of projects like this one, among those that the caller may read, with their addresses.
+    /// Returns names and addresses of similarly named projects that the caller may read.
     pub(crate) fn projects_like(&self, name: &str, caller: &Caller) -> Vec<(String, String)> {
         let known = self.projects().unwrap_or_default().into_iter();
         let names: Vec<String> = known
@@ -200,16 +203,16 @@ impl Site {
             .collect()
     }
 
-    /// Does something with the connection that writes the tables of the start.
+    /// Runs `work` with the write connection to the store given at startup.
     ///
     /// # Errors
-    /// They cannot be written, or what `work` says.
+    /// If the store cannot be written, or `work` fails.
     pub fn write<T>(
         &self,
         work: impl FnOnce(&mut Store) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let mut writer = lock(&self.writer);
-        // Taken out, so that one whose user panicked in the middle of something is not used again.
+        // Taken out, so that a connection whose user panicked halfway is not used again.
         let mut store = match writer.take() {
             Some(store) => store,
             None => Store::open(self.first.path())?,
@@ -221,7 +224,8 @@ impl Site {
         done
     }
 
-    /// Adds a line to the audit. Where nothing is stored yet, nothing is noted: there is nothing to protect.
+    /// Adds an entry to the audit log, unless the store does not exist: there is nothing to protect
+    /// then.
     pub fn note(
         &self,
         caller: &Caller,
@@ -245,7 +249,7 @@ impl Site {
         });
     }
 
-    /// Adds to the audit what the server did by itself.
+    /// Adds an action of the server itself to the audit log.
     pub fn note_own(&self, project: &str, what: &str, subject: &str, result: &str) {
         self.note_line(&AuditLine {
             at_unix_ms: unix_ms(),
@@ -259,19 +263,19 @@ impl Site {
     }
 
     fn note_line(&self, line: &AuditLine) {
-        // What cannot be written is not worth refusing what was done already.
+        // The action is done, so a failure to record it is ignored.
         let _ = self.write(|store| store.note_in_audit(line));
     }
 }
 
-/// Now, in milliseconds since the Unix epoch.
+/// Returns the current time in milliseconds since the Unix epoch.
 pub(crate) fn unix_ms() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, |since| since.as_millis() as i64)
 }
 
-/// What the first project is called in addresses: as the folder that it is of, or the database, in small letters, digits
-/// and hyphens.
+/// Derives the name of the first project in addresses from the name of its folder or database:
+/// lowercase letters, digits and hyphens.
 pub fn project_name(store: &Path) -> String {
     let name = match Store::server(store) {
         Some(address) => {

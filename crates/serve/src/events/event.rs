@@ -1,9 +1,9 @@
-//! What is sent, and how it is written.
+//! Server-sent events and their encoding.
 
 use hyper::body::Bytes;
 use std::fmt::Write;
 
-/// One event: a name, and data of any number of lines.
+/// One event: a name and data of any number of lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     name: String,
@@ -12,7 +12,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// An event that gets the next id.
+    /// Creates an event that gets the next id.
     pub fn new(name: impl Into<String>, data: impl Into<String>) -> Event {
         Event {
             name: name.into(),
@@ -21,18 +21,18 @@ impl Event {
         }
     }
 
-    /// With an id of its own: a place in something that is stored, which only grows.
+    /// Sets an explicit id: an offset in something stored that only grows.
     #[must_use]
     pub fn at(mut self, id: u64) -> Event {
         self.id = Some(id);
         self
     }
 
-    /// As it is sent. Whatever ends a line in the data begins another line of data.
+    /// Encodes the event. Every line break in the data starts a new `data:` line.
     pub(super) fn text(&self, id: Option<u64>) -> Bytes {
         let mut text = String::with_capacity(self.data.len() + 64);
         let name = self.name.split(['\n', '\r']).next().unwrap_or_default();
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "event: {name}");
         if let Some(id) = id {
             let _ = writeln!(text, "id: {id}");

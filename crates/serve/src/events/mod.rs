@@ -1,8 +1,9 @@
-//! Streams of events to browsers (server-sent events, WHATWG HTML 9.2).
+//! Event streams to browsers (server-sent events, WHATWG HTML 9.2).
 //!
-//! A [`Hub`] sends each event to all that watch. An event is written down once, however many they are. A viewer
-//! that comes back names the last event it has seen and gets those after it, if they are still kept; else it gets what
-//! everybody gets first. Who is more than 64 events behind is cut off, and comes back in the same way.
+//! A [`Hub`] broadcasts each event to all viewers, encoding it once. A viewer that reconnects sends
+//! the id of the last event it has seen and gets those after it, if they are still kept; otherwise
+//! it gets the initial events like a new viewer. A viewer more than 64 events behind is
+//! disconnected and reconnects the same way.
 
 mod event;
 mod viewer;
@@ -21,12 +22,12 @@ use std::task::Waker;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use viewer::{BEHIND, Queue, lock};
 
-/// Events that are kept for viewers that come back.
+/// Events kept for viewers that reconnect.
 const KEPT: usize = 256;
-/// A line that says nothing, so that proxies and browsers know that the stream is alive.
+/// Interval of comments that show proxies and browsers that the stream is alive.
 const BEAT: Duration = Duration::from_secs(15);
 
-/// Sends events to all that watch. Clones are the same hub; sending does not wait for anybody.
+/// Broadcasts events to all viewers. Clones are the same hub; sending never blocks.
 ///
 /// ```
 /// use axum::http::HeaderMap;
@@ -50,7 +51,7 @@ pub struct Hub {
 struct State {
     viewers: Vec<Weak<Mutex<Queue>>>,
     kept: VecDeque<(u64, Bytes)>,
-    /// The newest id that was sent, and the newest one that is not kept any more.
+    /// The newest id sent, and the newest id no longer kept.
     newest: u64,
     forgotten: u64,
     last: Option<Bytes>,
@@ -58,7 +59,7 @@ struct State {
     is_over: bool,
 }
 
-/// What a stopper keeps of a hub: it does not keep it alive.
+/// Reference from a stopper to a hub that does not keep the hub alive.
 struct WeakHub(Weak<Mutex<State>>);
 
 impl EndsAsWell for WeakHub {
@@ -88,9 +89,9 @@ impl fmt::Debug for Hub {
 }
 
 impl Hub {
-    /// A hub that nobody watches yet.
+    /// Creates a hub without viewers.
     pub fn new() -> Hub {
-        // Ids begin with the time, so that one of an earlier process is known to be gone.
+        // Ids start with the time, so that an id of an earlier process counts as no longer kept.
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
@@ -108,7 +109,7 @@ impl Hub {
         }
     }
 
-    /// A hub whose ids are places in something that is stored, which so far ends at this one.
+    /// Creates a hub whose ids are offsets in something stored, which currently ends at `place`.
     pub fn at(place: u64) -> Hub {
         let hub = Hub::new();
         {
@@ -119,7 +120,7 @@ impl Hub {
         hub
     }
 
-    /// Ends with the server, this event being the last that viewers get.
+    /// Ends the streams when the server stops, with `last` as their final event.
     #[must_use]
     pub fn ends_with(self, stopper: &Stopper, last: Event) -> Hub {
         lock(&self.state).last = Some(last.text(None));
@@ -127,14 +128,14 @@ impl Hub {
         self
     }
 
-    /// Sends a comment after so much time without an event, instead of 15 s.
+    /// Sets the time without an event after which a comment is sent; the default is 15 s.
     #[must_use]
     pub fn beat(self, after: Duration) -> Hub {
         lock(&self.state).beat = after;
         self
     }
 
-    /// How many watch.
+    /// Returns the number of connected viewers.
     pub fn viewers(&self) -> usize {
         lock(&self.state)
             .viewers
@@ -143,8 +144,8 @@ impl Hub {
             .count()
     }
 
-    /// Sends an event to all that watch, and gives its id. An event at a place that is not beyond the
-    /// newest one has been sent already, and is not sent again.
+    /// Sends an event to all viewers and returns its id. An event whose id is not beyond the newest
+    /// one has been sent already and is skipped.
     pub fn send(&self, event: Event) -> u64 {
         let mut wakers = Vec::new();
         let id = {
@@ -181,7 +182,7 @@ impl Hub {
         id
     }
 
-    /// Ends the streams of all that watch, and of those who come later.
+    /// Ends the streams of all viewers, and of those that connect later.
     pub fn end(&self) {
         let mut wakers = Vec::new();
         {
@@ -201,8 +202,8 @@ impl Hub {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// The stream of one viewer, as the answer of a handler: [`Hub::watch`] for handlers that know at
-    /// once how things are now.
+    /// Returns the stream of one viewer as the response of a handler: [`Hub::watch`] for handlers
+    /// that can produce the initial events without waiting.
     pub fn stream(&self, asked: &HeaderMap, first: impl FnOnce() -> Vec<Event>) -> Response {
         let viewer = self.watch(asked);
         let first = if viewer.begins_anew() {
@@ -213,8 +214,9 @@ impl Hub {
         viewer.answer(&first)
     }
 
-    /// A viewer, who gets everything that is sent from now on. It begins with the events after the
-    /// `Last-Event-ID` of the request if all of them are kept; else it [begins anew](Viewer::begins_anew).
+    /// Registers a viewer that receives everything sent from now on. It starts with the events
+    /// after the `Last-Event-ID` of the request if all of them are kept; otherwise it [starts
+    /// anew](Viewer::begins_anew).
     pub fn watch(&self, asked: &HeaderMap) -> Viewer {
         let mut queue = Queue::default();
         let mut state = lock(&self.state);
@@ -223,7 +225,7 @@ impl Hub {
             let missed = state.kept.iter().filter(|(id, _)| *id > seen);
             queue.waiting.extend(missed.map(|(_, text)| text.clone()));
         }
-        // Who comes back after a while has more to read than others are allowed to be behind.
+        // A reconnecting viewer may be further behind than others, by the events it has missed.
         queue.limit = BEHIND + queue.waiting.len();
         if state.is_over {
             queue.end(state.last.as_ref());

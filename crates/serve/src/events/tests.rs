@@ -1,4 +1,4 @@
-//! What viewers get, without a connection: exact, and without waiting.
+//! What viewers receive, tested without a connection: exact, and without waiting.
 
 use super::*;
 use axum::http::HeaderName;
@@ -7,7 +7,7 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 use tokio::time::Instant;
 
-/// What the viewer gets now, without waiting.
+/// Returns what the viewer receives now, without waiting.
 fn now(viewer: &mut Viewer) -> Poll<Option<String>> {
     let mut cx = Context::from_waker(Waker::noop());
     viewer
@@ -15,7 +15,7 @@ fn now(viewer: &mut Viewer) -> Poll<Option<String>> {
         .map(|text| text.map(|text| String::from_utf8(text.to_vec()).unwrap()))
 }
 
-/// A viewer that has seen this event, and is shown `first` if it begins anew.
+/// Reconnects as a viewer that has seen event `seen`; it is shown `first` if it starts anew.
 fn back(hub: &Hub, seen: u64, first: Event) -> Viewer {
     let id = HeaderValue::from(seen);
     let mut viewer = hub.watch(&HeaderMap::from_iter([(LAST_EVENT_ID, id)]));
@@ -163,7 +163,7 @@ async fn the_end_of_the_server_is_the_last_event() {
     assert_eq!(now(&mut late), Poll::Ready(None));
 }
 
-/// A handler may begin a viewer while it reads a store, on a thread that knows no clock of the server.
+/// A handler may create a viewer while it reads a store, on a thread outside the server's runtime.
 #[test]
 fn a_viewer_may_be_begun_on_any_thread() {
     let hub = Hub::at(0);

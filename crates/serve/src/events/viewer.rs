@@ -1,4 +1,4 @@
-//! One who watches: what it has not got yet, and the body of its answer.
+//! One viewer: its pending events and the body of its response.
 
 use super::event::Event;
 use axum::body::Body;
@@ -14,10 +14,10 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Events that a viewer may be behind.
+/// Maximum number of events that a viewer may be behind.
 pub(super) const BEHIND: usize = 64;
 
-/// What one viewer has not got yet.
+/// Events that one viewer has not received yet.
 #[derive(Default)]
 pub(super) struct Queue {
     pub waiting: VecDeque<Bytes>,
@@ -37,7 +37,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One who watches; ends when it is dropped.
+/// One viewer; its stream ends when it is dropped.
 ///
 /// ```
 /// # use axum::{http::HeaderMap, response::Response};
@@ -54,12 +54,12 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// ```
 pub struct Viewer {
     queue: Arc<Mutex<Queue>>,
-    /// How things were when it came.
+    /// Initial events: the state when the viewer connected.
     first: Option<Bytes>,
-    /// The newest event when it came, for those who begin anew.
+    /// The newest event when the viewer connected, for viewers that start anew.
     since: Option<u64>,
     beat: Duration,
-    /// Made when the answer is sent: whoever begins a viewer need not be on the threads of the server.
+    /// Created on the first poll, because a viewer may be created outside the server's runtime.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -82,20 +82,20 @@ impl Viewer {
         }
     }
 
-    /// The events that it is shown first, if there are any.
+    /// Sets the initial events, if there are any.
     pub(super) fn show(&mut self, first: &[Event]) {
-        // They stand for everything up to the event whose id the viewer names when it comes back.
+        // They stand for everything up to `since`, the id that the viewer sends when it reconnects.
         let first: Vec<Bytes> = first.iter().map(|event| event.text(self.since)).collect();
         self.first = (!first.is_empty()).then(|| first.concat().into());
     }
 
-    /// Whether it needs to be shown how things are now, because it has seen nothing yet or was away
-    /// for too long.
+    /// Whether it needs the initial events, because it has seen nothing yet or was away for too
+    /// long.
     pub fn begins_anew(&self) -> bool {
         self.since.is_some()
     }
 
-    /// The answer of a handler: these events first, then those that were sent since the viewer came.
+    /// Returns the response of a handler: `first`, then the events sent since the viewer connected.
     pub fn answer(mut self, first: &[Event]) -> Response {
         self.show(first);
         let mut response = Response::new(Body::new(self));
@@ -117,7 +117,7 @@ impl Viewer {
                     queue.waker = Some(cx.waker().clone());
                     None
                 }
-                // Those that wait go out together.
+                // All pending events go out together.
                 _ => {
                     queue.limit = BEHIND;
                     Some(queue.waiting.drain(..).collect::<Vec<_>>().concat().into())

@@ -1,9 +1,9 @@
-//! T1: nothing of a path reaches the disk.
+//! T1: no part of a path reaches the disk.
 
 use super::served::{STYLE, Served};
 use std::process::Command;
 
-/// Forty ways to ask for a file that is not in the table.
+/// Forty paths that are not in the table.
 const PATHS: [&str; 40] = [
     "/static/../../etc/passwd",
     "/static/..%2f..%2fetc/passwd",
@@ -78,7 +78,7 @@ fn forty_ways_out_of_the_folder_lead_nowhere() {
     assert_eq!(served.ask(&format!("GET {known}"), &[]).body, STYLE);
 }
 
-/// The test above once more, with every file that it opens written down.
+/// Repeats the test above under strace, recording every file it opens.
 #[test]
 fn the_kernel_is_never_asked_for_such_a_file() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! T4: bodies that are too large, packed or not.
+//! T4: bodies that are too large, compressed or not.
 
 use super::served::{Served, Wire, limits};
 use flate2::Compression;
@@ -41,7 +41,7 @@ fn a_body_within_the_limits_arrives_whole_packed_or_not() {
     );
 }
 
-/// A gzip of many members: each is ten megabytes of zeros in ten kilobytes.
+/// A gzip file with many members, each expanding from ten kilobytes to ten megabytes of zeros.
 #[test]
 fn ten_gigabytes_of_zeros_in_ten_megabytes_are_refused_after_one() {
     let served = Served::local();

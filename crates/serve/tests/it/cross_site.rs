@@ -1,4 +1,4 @@
-//! T8: pages of other sites change nothing, and read nothing.
+//! T8: pages of other sites can neither change nor read anything.
 
 use super::served::Served;
 

@@ -1,11 +1,11 @@
-//! The same server as curl sees it: a client that others have written.
+//! Tests the server with curl, an independent client.
 
 use super::served::{Served, limits, local};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use speedwell_serve::{Listen, Options, Tls};
 use std::process::Command;
 
-/// What curl prints, or nothing where there is no curl.
+/// Returns curl's output, or `None` if curl is not installed.
 fn curl(words: &[&str]) -> Option<String> {
     let output = Command::new("curl")
         .args(["-sS", "--max-time", "60"])
@@ -54,7 +54,7 @@ fn curl_uploads_what_is_not_too_large_and_hears_what_is() {
         return;
     };
     assert_eq!(said, "3000000 bytes");
-    // With and without asking first: the second sends all of it, and reads the answer nevertheless.
+    // With and without `Expect`: the second sends everything, and reads the response nevertheless.
     for expect in ["Expect: 100-continue", "Expect:"] {
         let said = curl(&[
             "-H",

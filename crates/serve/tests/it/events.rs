@@ -64,7 +64,7 @@ fn a_viewer_that_leaves_is_forgotten() {
     assert_eq!(served.hub.viewers(), 0);
 }
 
-/// More than the sockets' buffers hold is sent; what the server keeps of it are 64 events at most.
+/// Sends more than the socket buffers hold; the server keeps at most 64 events of it.
 #[test]
 fn a_viewer_that_does_not_read_is_cut_off() {
     let limits = Limits {

@@ -1,4 +1,4 @@
-//! What every answer has, and how answers are packed and logged.
+//! Security headers, compression and the request log.
 
 use super::served::{Answer, Served, local};
 use axum::http::HeaderMap;

@@ -1,4 +1,4 @@
-//! T9: a page that had its own name point here is answered by nothing.
+//! T9: a page that has rebound its own name to this server gets no response.
 
 use super::served::{Served, local};
 use speedwell_serve::{Hosts, Options, Proxy};
@@ -117,7 +117,7 @@ fn only_a_believed_proxy_says_who_its_clients_are() {
         "{said}"
     );
     assert!(logged.contains(" 127.0.0.1 GET "), "{logged}");
-    // Whoever comes past the proxy that has TLS is not answered in the clear.
+    // Requests that bypass the TLS-terminating proxy are rejected in plain text.
     for proxy in [Proxy::Unix, Proxy::Address("127.0.0.9".parse().unwrap())] {
         let (said, logged) = ask(Some(proxy));
         assert!(

@@ -1,4 +1,4 @@
-//! T7: requests whose end is unclear are refused, and nothing behind them is taken for a request.
+//! T7: requests whose end is ambiguous are rejected, and nothing after them is parsed as a request.
 
 use super::served::{Served, limits};
 use speedwell_serve::Limits;
@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::time::Duration;
 
-/// Head fields and body of requests that proxies and servers may take for different ones.
+/// Header fields and body of requests that proxies and servers may interpret differently.
 const UNCLEAR: [(&str, &str); 21] = [
     (
         "Content-Length: 5\r\nTransfer-Encoding: chunked",
@@ -86,7 +86,7 @@ fn a_body_that_ends_before_its_length_is_no_body() {
             "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 50\r\n\r\n1234"
         ));
         wire.socket.shutdown(Shutdown::Write).unwrap();
-        // Who has closed its side may have gone: there need not be an answer.
+        // A client that has closed its side may be gone, so a response is optional.
         let answer = wire.maybe_answer();
         assert!(answer.is_none_or(|answer| answer.status == 400));
         assert_eq!(wire.rest(), "");
@@ -140,8 +140,8 @@ fn what_is_no_request_is_refused_and_the_connection_closed() {
     assert_eq!(served.requests(), 0);
 }
 
-/// All that the client sends is taken in, so that its connection ends without an error: a reset
-/// makes some systems throw the answer away.
+/// Reads everything the client sends, so that its connection ends without a reset, which would make
+/// some systems discard the response.
 #[test]
 fn a_refused_upload_is_answered_although_it_is_still_being_sent() {
     let linger = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! A server to be tested, and a client that sends exactly the bytes that it is given.
+//! A server under test, and a client that sends exactly the given bytes.
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Request};
@@ -19,21 +19,21 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// After this time a test is wrong, not the machine busy.
+/// Longer than a busy machine needs: exceeding it is a bug.
 const PATIENCE: Duration = Duration::from_secs(60);
 pub const STYLE: &[u8] =
     b"body { margin: 0 } body { margin: 0 } body { margin: 0 } body { margin: 0 }";
 
-/// What happened behind the gate.
+/// What reached the router and the handlers.
 #[derive(Default)]
 pub struct Seen {
     /// Requests that reached the router.
     pub requests: AtomicUsize,
-    /// Bytes of bodies that handlers have read.
+    /// Body bytes read by handlers.
     pub body_bytes: AtomicU64,
 }
 
-/// A server in a thread of this process, stopped when it is dropped.
+/// Server on a thread of this process, stopped on drop.
 pub struct Served {
     pub addresses: Vec<Address>,
     pub stopper: Stopper,
@@ -52,7 +52,7 @@ pub fn local() -> Options {
     }
 }
 
-/// Limits that no test reaches which does not want to.
+/// Limits that a test does not hit by accident.
 pub fn limits() -> Limits {
     Limits {
         head: PATIENCE,
@@ -117,14 +117,13 @@ impl Served {
         Wire::new(socket)
     }
 
-    /// The answer to one request on a connection of its own: `GET /path`, and lines of its head
-    /// besides `Host`.
+    /// Sends one request on a new connection: `GET /path`, and header lines besides `Host`.
     pub fn ask(&self, request: &str, lines: &[&str]) -> Answer {
         let host = format!("Host: {}", self.address());
         self.ask_plainly(request, &[&[&host[..]], lines].concat())
     }
 
-    /// The same without a `Host`.
+    /// Like [`Served::ask`], without a `Host`.
     pub fn ask_plainly(&self, request: &str, lines: &[&str]) -> Answer {
         let mut wire = self.connect();
         let head: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
@@ -132,7 +131,6 @@ impl Served {
         wire.answer()
     }
 
-    /// The next line of the log.
     pub fn log_line(&self) -> String {
         self.lines.lock().unwrap().recv_timeout(PATIENCE).unwrap()
     }
@@ -207,7 +205,8 @@ async fn refused() -> impl IntoResponse {
     )
 }
 
-/// Counts what comes before the body is refused, and answers as if nothing had happened.
+/// Counts the bytes that arrive before the body is rejected, and responds as if nothing had
+/// happened.
 async fn pieces(mut body: Body, seen: Arc<Seen>) -> &'static str {
     use axum::body::HttpBody;
     let mut body = std::pin::Pin::new(&mut body);
@@ -218,7 +217,7 @@ async fn pieces(mut body: Body, seen: Arc<Seen>) -> &'static str {
     "fine"
 }
 
-/// A connection, and what has been read from it ahead.
+/// Connection with a read buffer.
 pub struct Wire<S> {
     pub socket: S,
     ahead: Vec<u8>,
@@ -232,13 +231,13 @@ impl<S: Read + Write> Wire<S> {
         }
     }
 
-    /// Sends these bytes. A server may close while it is being sent to: that is for the answer to show.
+    /// Sends these bytes. The server may close meanwhile; the response will show it.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.socket.write_all(bytes.as_ref());
         let _ = self.socket.flush();
     }
 
-    /// More bytes, or `false` at the end.
+    /// Reads more bytes; `false` at the end.
     fn read(&mut self) -> bool {
         let mut space = [0; 16 << 10];
         match self.socket.read(&mut space) {
@@ -257,7 +256,7 @@ impl<S: Read + Write> Wire<S> {
         }
     }
 
-    /// Everything up to this text, with it.
+    /// Reads up to and including this text.
     pub fn read_to(&mut self, end: &str) -> Option<String> {
         loop {
             let found = self
@@ -282,7 +281,7 @@ impl<S: Read + Write> Wire<S> {
         std::mem::replace(&mut self.ahead, rest)
     }
 
-    /// The head of the next answer.
+    /// Reads the head of the next response.
     pub fn head(&mut self) -> Option<Answer> {
         let text = self.read_to("\r\n\r\n")?;
         let mut lines = text.lines();
@@ -307,7 +306,7 @@ impl<S: Read + Write> Wire<S> {
         })
     }
 
-    /// The next answer.
+    /// Reads the next response.
     pub fn answer(&mut self) -> Answer {
         self.maybe_answer()
             .expect("the connection was closed without an answer")
@@ -332,7 +331,7 @@ impl<S: Read + Write> Wire<S> {
         Some(answer)
     }
 
-    /// Waits until the server closes the connection; what else comes before is given.
+    /// Waits until the server closes the connection, and returns what came before.
     pub fn rest(&mut self) -> String {
         while self.read() {}
         String::from_utf8_lossy(&self.ahead).into_owned()

@@ -1,4 +1,4 @@
-//! T5: clients that send nothing, little, or read nothing, and too many of them.
+//! T5: clients that send nothing or little, or read nothing, and too many of them.
 
 use super::served::{Served, Wire, limits};
 use speedwell_serve::{Limits, Listen, Options};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::net::TcpSocket;
 use tokio::runtime::Builder;
 
-/// After this time a test is wrong, not the machine busy.
+/// Longer than a busy machine needs: exceeding it is a bug.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const SHORT: Duration = Duration::from_millis(100);
@@ -33,7 +33,7 @@ fn who_says_nothing_is_not_waited_for() {
     assert_eq!(wire.rest(), "", "a connection without a further request");
 }
 
-/// One byte now and then: each of them is progress, and none of them buys more time.
+/// Each byte is progress, but none of them buys more time.
 #[test]
 fn a_head_that_drips_is_not_waited_for() {
     let served = Served::with(Limits {
@@ -90,7 +90,7 @@ fn an_answer_that_is_not_read_is_given_up() {
     );
 }
 
-/// Here no kernel helps: it never ends a Unix socket by itself.
+/// The kernel does not help here: it never times out a Unix socket.
 #[test]
 fn an_answer_that_is_not_read_from_a_unix_socket_is_given_up_too() {
     let folder = tempfile::tempdir().unwrap();
@@ -130,7 +130,8 @@ fn all_together_have_so_many_connections() {
     has_room_for_three(&served);
 }
 
-/// A team shares an address: those that log in leave the places that anybody may have, and come when these are taken.
+/// A team shares an address: clients that log in leave the quota for any connection, and can
+/// connect even when that is exhausted.
 #[test]
 fn those_that_log_in_have_places_of_their_own() {
     let served = Served::with(Limits {
@@ -153,7 +154,7 @@ fn those_that_log_in_have_places_of_their_own() {
     let others = [ask("/", ""), ask("/", "")];
     assert!(others.iter().all(|(status, _)| *status == 200));
     assert_eq!(ask("/", "").0, 503, "anybody may have two");
-    // Whoever brings a word that is wrong is answered once, and comes no further.
+    // A connection with wrong credentials gets one response and is closed.
     let (status, mut wrong) = ask("/known", "Authorization: wrong\r\n");
     assert_eq!((status, wrong.rest().as_str()), (200, ""));
     drop(team);
@@ -176,7 +177,7 @@ fn has_room_for_three(served: &Served) {
     assert_eq!(answer.text().trim_end(), "there are too many connections");
     assert_eq!(further.rest(), "");
     open.pop();
-    // The server learns of it a moment later.
+    // The server notices the closed connection a moment later.
     let answered = (0..1000).any(|_| {
         let mut wire = served.connect();
         wire.send(&request);
@@ -193,7 +194,7 @@ fn has_room_for_three(served: &Served) {
     );
 }
 
-/// A connection from an address of the loopback network.
+/// Connects from an address of the loopback network.
 fn connect_from(last: u8, served: &Served) -> Wire<TcpStream> {
     let runtime = Builder::new_current_thread().enable_io().build().unwrap();
     let socket = runtime.block_on(async {
@@ -208,8 +209,8 @@ fn connect_from(last: u8, served: &Served) -> Wire<TcpStream> {
     Wire::new(socket)
 }
 
-/// As many as have a place for each of their addresses have all places. Whoever says at once what is wanted gets one all the
-/// same, and those who were answered before keep theirs.
+/// Silent clients fill their per-address quotas and all slots. A client that sends its request at
+/// once is answered nevertheless, and connections that were answered before keep their slots.
 #[test]
 fn slow_clients_from_many_addresses_make_room_for_others() {
     let served = Served::with(Limits {
@@ -230,7 +231,7 @@ fn slow_clients_from_many_addresses_make_room_for_others() {
         })
         .collect();
     for number in 0..200 {
-        // Whoever was closed comes again.
+        // Reconnects in place of an evicted client.
         let last = 2 + number % 63;
         slow[usize::from(number)] = connect_from(last, &served);
         let mut other = connect_from(100 + number % 100, &served);
@@ -239,7 +240,7 @@ fn slow_clients_from_many_addresses_make_room_for_others() {
     }
     before.send(&request);
     assert_eq!(before.answer().text(), "hello", "who was there is still");
-    // One address alone gets no more for it.
+    // A single address does not gain from it.
     let greedy: Vec<_> = (0..4).map(|_| connect_from(99, &served)).collect();
     let mut further = connect_from(99, &served);
     further.send(&request);
@@ -247,7 +248,7 @@ fn slow_clients_from_many_addresses_make_room_for_others() {
     drop((slow, greedy));
 }
 
-/// Those who have said what they want are not closed for those who come.
+/// Connections that have sent a request are not closed in favor of new ones.
 #[test]
 fn whoever_is_being_answered_keeps_the_place() {
     let served = Served::with(Limits {

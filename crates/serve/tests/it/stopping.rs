@@ -1,4 +1,4 @@
-//! The end of a server: nothing new, and what is in flight is finished or cut off.
+//! Stopping a server: nothing new is accepted, and requests in flight finish or are cut off.
 
 use super::served::{Served, limits};
 use speedwell_serve::Limits;
@@ -17,7 +17,7 @@ fn what_is_in_flight_is_finished_and_nothing_new_begun() {
     watching.read_to("data: first\n\n").unwrap();
     idle.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
     assert_eq!(idle.answer().text(), "hello");
-    // The upload has reached its handler, for the counter says so.
+    // Wait until the upload has reached its handler.
     while served.requests() < 3 {
         std::thread::yield_now();
     }

@@ -1,4 +1,4 @@
-//! TLS: what is agreed, and who is not waited for.
+//! TLS: handshakes, and clients that do not complete one.
 
 use super::served::{Served, Wire, limits, local};
 use rcgen::{CertifiedKey, generate_simple_self_signed};

@@ -1,4 +1,4 @@
-//! `speedwell fleet`: which machines there are, and whether they are fit to measure.
+//! `speedwell fleet`: lists the machines, and checks whether they are fit to measure.
 
 mod placed;
 mod sessions;
@@ -15,7 +15,7 @@ use speedwell_fleet::{Engine, FleetMachine, MachineState, program};
 use speedwell_report::{self as report, FleetFacts, FleetLine};
 use speedwell_suite::labels::Labels;
 
-/// A clock that is further off than this is worth a remark. No figure depends on it.
+/// Clock offset that is worth a remark. No result depends on it.
 const FAR_OFF_NS: u64 = 1_000_000_000;
 
 /// Show the machines of the fleet, and check whether they are fit to measure
@@ -69,10 +69,10 @@ struct CheckArgs {
     output: OutputArgs,
 }
 
-/// Shows or checks machines.
+/// Runs the subcommand, or lists the machines.
 ///
 /// # Errors
-/// There is no fleet, its file has no meaning, or its engine does not answer.
+/// If there is no fleet, its file is invalid, or its engine does not respond.
 pub fn run(args: &FleetArgs) -> Result<Status> {
     match &args.command {
         None => list(args.labels.as_ref(), &args.output),
@@ -119,10 +119,10 @@ fn check(args: &CheckArgs) -> Result<Status> {
     Ok(if is_unfit { Status::NO } else { Status::DONE })
 }
 
-/// The machines that are meant, all unless something is said.
+/// Returns the machines that match the labels; all without labels.
 ///
 /// # Errors
-/// The engine does not answer, or nobody is called so.
+/// If the engine does not respond, a label is unknown, or no machine matches.
 fn chosen(engine: &mut Engine, labels: Option<&Labels>) -> Result<Vec<FleetMachine>> {
     let mut machines = engine.machines()?;
     if let Some(labels) = labels {
@@ -158,7 +158,7 @@ fn line(machine: &FleetMachine) -> FleetLine {
     }
 }
 
-/// What a machine said of itself.
+/// Adds the results of a check.
 fn add(line: &mut FleetLine, offset: Offset, checked: &Checked) {
     let checks = || checked.checks.iter();
     line.state = match () {
@@ -190,7 +190,7 @@ fn add(line: &mut FleetLine, offset: Offset, checked: &Checked) {
     });
 }
 
-/// Says of machines with one identity that their histories cannot be told apart by it.
+/// Warns about machines that share an identity: their histories would be merged.
 fn tell_clones(lines: &mut [FleetLine]) {
     let id = |line: &FleetLine| line.known.as_ref().map(|known| known.id.clone());
     let ids: Vec<Option<String>> = lines.iter().map(id).collect();

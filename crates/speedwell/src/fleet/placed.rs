@@ -1,5 +1,5 @@
-//! The same commands for experiments whose parts have machines of their own: another process measures them, and has the lines to
-//! their machines.
+//! The same commands for experiments whose roles run on several machines: another process measures
+//! them and holds the connections to their machines.
 
 use crate::conclude::conclude_stored;
 use crate::options::{OutputArgs, Task};
@@ -9,7 +9,7 @@ use speedwell_measure::roles::{Measured, PlacedSession};
 use speedwell_report::{self as report, PartRow};
 use speedwell_results::store::Store;
 
-/// Shows which part is where, and who measures.
+/// Shows the machine of each role, and who measures.
 pub fn show(
     store: &Store,
     number: i64,
@@ -41,7 +41,7 @@ pub fn show(
     Ok(Status::DONE)
 }
 
-/// What can be done with a session.
+/// Describes what can be done with a session.
 fn follows(number: i64, measured: Measured) -> String {
     match measured {
         Measured::Here(process) => format!(
@@ -55,7 +55,7 @@ fn follows(number: i64, measured: Measured) -> String {
     }
 }
 
-/// Waits for its end, and reports.
+/// Waits for the end of a session, and reports it.
 pub fn collect(store: &Store, number: i64, own: &PlacedSession, task: &Task) -> Result<Status> {
     let measured = own.wait(store)?;
     let ended = if measured == Measured::Complete {
@@ -67,7 +67,7 @@ pub fn collect(store: &Store, number: i64, own: &PlacedSession, task: &Task) -> 
     Ok(ended.or(conclude_stored((store, number), task)?))
 }
 
-/// Ends it, and says what is kept.
+/// Ends a session, and says what is kept.
 pub fn cancel(
     store: &Store,
     number: i64,

@@ -1,4 +1,4 @@
-//! `speedwell fleet status`, `collect`, `cancel` and `clean`: what becomes of sessions whose workers were left to themselves.
+//! `speedwell fleet status`, `collect`, `cancel` and `clean`, for sessions with detached workers.
 
 use super::placed;
 use crate::conclude::conclude_stored;
@@ -15,7 +15,7 @@ use speedwell_model::Session;
 use speedwell_report::{self as report, ParcelRow};
 use speedwell_results::store::{ParcelState, Store};
 
-/// A session that is looked at.
+/// Session to show.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
     /// The session, such as @31
@@ -27,7 +27,7 @@ pub struct StatusArgs {
     store: StoreArgs,
 }
 
-/// A session that is waited for.
+/// Session to wait for.
 #[derive(Debug, Args)]
 pub struct CollectArgs {
     /// The session, such as @31
@@ -42,7 +42,7 @@ pub struct CollectArgs {
 }
 
 impl CollectArgs {
-    /// What is reported of it, and how.
+    /// Returns what to report, and how.
     fn task(&self) -> Task {
         Task {
             settings: self.comparison.settings(&[], None),
@@ -54,7 +54,7 @@ impl CollectArgs {
     }
 }
 
-/// A session that is ended.
+/// Session to cancel.
 #[derive(Debug, Args)]
 pub struct CancelArgs {
     /// The session, such as @31
@@ -78,10 +78,10 @@ pub struct CleanArgs {
     store: StoreArgs,
 }
 
-/// Says which session was handed out, and how it is asked for.
+/// Prints the number of a detached session, and how to follow it.
 ///
 /// # Errors
-/// Standard output cannot be written to.
+/// If standard output cannot be written.
 pub fn left(session: &Session, ended: Status) -> Result<Status> {
     if ended == Status::COULD_NOT {
         return Ok(ended);
@@ -95,10 +95,10 @@ pub fn left(session: &Session, ended: Status) -> Result<Status> {
     Ok(Status::DONE)
 }
 
-/// Shows how far a session is.
+/// Shows the progress of a session.
 ///
 /// # Errors
-/// There is no such session, or its machines cannot be asked.
+/// If there is no such session, or its machines do not respond.
 pub fn show(args: &StatusArgs) -> Result<Status> {
     if let Some((store, number, own)) = placed_session(&args.session, &args.store)? {
         return placed::show(&store, number, &own, &args.output);
@@ -114,10 +114,10 @@ pub fn show(args: &StatusArgs) -> Result<Status> {
     Ok(Status::DONE)
 }
 
-/// Waits for the end of a session, and reports.
+/// Waits for the end of a session, and reports it.
 ///
 /// # Errors
-/// There is no such session, or its machines cannot be asked.
+/// If there is no such session, or its machines do not respond.
 pub fn collect(args: &CollectArgs) -> Result<Status> {
     if let Some((store, number, own)) = placed_session(&args.session, &args.store)? {
         return placed::collect(&store, number, &own, &args.task());
@@ -138,10 +138,10 @@ pub fn collect(args: &CollectArgs) -> Result<Status> {
     Ok(ended.of_gate(conclude_stored((&store, number), &task)?))
 }
 
-/// Ends a session early.
+/// Cancels a session.
 ///
 /// # Errors
-/// There is no such session, it has ended, or its machines cannot be asked.
+/// If there is no such session, it has ended, or its machines do not respond.
 pub fn cancel(args: &CancelArgs) -> Result<Status> {
     if let Some((store, number, own)) = placed_session(&args.session, &args.store)? {
         return placed::cancel(&store, number, &own, &args.output);
@@ -156,10 +156,10 @@ pub fn cancel(args: &CancelArgs) -> Result<Status> {
     Ok(Status::DONE)
 }
 
-/// Removes what sessions left on machines.
+/// Removes the files that sessions left on machines.
 ///
 /// # Errors
-/// The session is still being measured, or a machine cannot be reached.
+/// If the session is still being measured, or a machine cannot be reached.
 pub fn clean(args: &CleanArgs) -> Result<Status> {
     let cleaned = match &args.session {
         Some(session) => {
@@ -179,7 +179,7 @@ pub fn clean(args: &CleanArgs) -> Result<Status> {
     Ok(Status::DONE)
 }
 
-/// The session that is meant, if its parts have machines of their own.
+/// Returns the session, if its roles run on several machines.
 fn placed_session(session: &str, store: &StoreArgs) -> Result<Option<(Store, i64, PlacedSession)>> {
     let store = store.open_to_read()?;
     let number = reference::find(&store, session)?.number;
@@ -187,7 +187,7 @@ fn placed_session(session: &str, store: &StoreArgs) -> Result<Option<(Store, i64
     Ok(own.map(|own| (store, number, own)))
 }
 
-/// Attends to a session of the store.
+/// Shows, waits for or cancels a session of the store.
 fn attended(
     (session, how): (&str, Attendance),
     store: &StoreArgs,

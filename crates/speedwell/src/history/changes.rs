@@ -1,4 +1,5 @@
-//! `speedwell history changes`: what changed, since when, and how sure that is; and the gate over time.
+//! `speedwell history changes`: what changed, since when, and how certain that is; and the gate
+//! over time.
 
 use crate::confirm;
 use crate::gate::Gate;
@@ -50,10 +51,11 @@ pub struct ChangesArgs {
     store: StoreArgs,
 }
 
-/// Lists.
+/// Lists the changes.
 ///
 /// # Errors
-/// The store cannot be read, there is no such branch or revision, or nothing could be searched for a gate.
+/// If the store cannot be read, there is no such branch or revision, or no series could be searched
+/// for the gate.
 pub fn run(args: ChangesArgs) -> anyhow::Result<Status> {
     args.output.check(Subject::Changes)?;
     let mut store = args.store.open_to_derive()?;
@@ -86,8 +88,9 @@ pub fn run(args: ChangesArgs) -> anyhow::Result<Status> {
     Ok(measured.of_gate(gate?.status()))
 }
 
-/// Measures again what is open and worse, and whose both sides can be named; so is the newest point of a series if it lies
-/// far off, although no search says so yet. That something was refuted is no failure.
+/// Measures open changes for the worse again, if both sides can be named; also the newest point of
+/// a series if it lies far off, although no search reports it yet. A refuted change is not a
+/// failure.
 fn confirmed(
     args: &ChangesArgs,
     store: &mut Store,
@@ -105,7 +108,7 @@ fn confirmed(
         numbers.extend(wanted.map(|change| change.number));
         let newest = series.trend.change_of_newest();
         if let Some(newest) = newest.filter(|change| is_wanted(&change)) {
-            // What comes of it is kept like that of any other change, so it needs a number.
+            // The outcome is stored as for any other change, so it needs a number.
             let all = [&series.trend.changes[..], &[newest]].concat();
             let kept = store.keep_changes(series.number, &history.line, &all)?;
             numbers.extend(kept.last().map(|change| change.number));
@@ -125,7 +128,7 @@ fn confirmed(
     })
 }
 
-/// Whether any series was searched; a history that is too short may be allowed to pass all the same.
+/// Whether any series was searched; if allowed, a history that is too short passes.
 fn is_searchable(history: &History, allow_short_history: bool) -> anyhow::Result<bool> {
     let has = |is_one: fn(&Search) -> bool| {
         let mut series = history.series.iter();
@@ -145,7 +148,7 @@ fn is_searchable(history: &History, allow_short_history: bool) -> anyhow::Result
     Ok(false)
 }
 
-/// The gate over time.
+/// Evaluates the gate over time.
 fn judge(
     history: &History,
     is_shown: &dyn Fn(&SeriesTrend, &Change) -> bool,
@@ -184,7 +187,7 @@ fn judge(
         FailOn::Unclear => format!("{refused} worse or unclear changes"),
         _ => format!("{refused} worse changes"),
     });
-    // Zeros and other values have no common logarithm, so a change between them cannot be found.
+    // Zeros have no logarithm, so a change between zeros and other values cannot be found.
     let has_zeros = |series: &&&SeriesTrend| {
         let mut values = series.trend.points.iter().map(|point| point.point.value);
         matches!(series.trend.search, Search::Impossible(_)) && values.any(|value| value != 0.0)

@@ -1,4 +1,4 @@
-//! What people say of history: `history judge`, `history rename` and `history note`.
+//! Annotations of the history: `history judge`, `history rename` and `history note`.
 
 use crate::Status;
 use crate::options::StoreArgs;
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long git may take.
+/// Timeout of git.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// Say of a change that it is accepted, wrong, fixed or open again
@@ -32,7 +32,7 @@ pub struct JudgeArgs {
     store: StoreArgs,
 }
 
-/// What can be said of a change.
+/// Judgement of a change.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum JudgementName {
     /// It is meant, or worth its price
@@ -45,10 +45,10 @@ enum JudgementName {
     Open,
 }
 
-/// Judges.
+/// Stores a judgement.
 ///
 /// # Errors
-/// The note is too long, there is no such change, or the store cannot be written.
+/// If the note is too long, there is no such change, or the store cannot be written.
 pub fn run(args: JudgeArgs) -> anyhow::Result<Status> {
     check_note(args.note.as_deref().unwrap_or_default())?;
     let mut store = args.store.open()?;
@@ -91,10 +91,10 @@ pub struct RenameArgs {
     store: StoreArgs,
 }
 
-/// Renames.
+/// Stores or undoes a rename.
 ///
 /// # Errors
-/// Nothing has that name, the names go round in a circle, or the store cannot be written.
+/// If nothing has that name, the renames form a cycle, or the store cannot be written.
 pub fn rename(args: RenameArgs) -> anyhow::Result<Status> {
     let mut store = args.store.open()?;
     let Some(new) = args.new else {
@@ -154,10 +154,10 @@ pub struct NoteArgs {
     store: StoreArgs,
 }
 
-/// Keeps the remark.
+/// Stores a note on a revision.
 ///
 /// # Errors
-/// The remark is too long, or the store cannot be written.
+/// If the note is too long, or the store cannot be written.
 pub fn note(args: NoteArgs) -> anyhow::Result<Status> {
     check_note(&args.text)?;
     let mut store = args.store.open()?;

@@ -1,4 +1,4 @@
-//! `speedwell history`: the sessions in the store, and what they say over time.
+//! `speedwell history`: lists the sessions in the store, and shows results over time.
 
 mod changes;
 mod judge;
@@ -54,11 +54,12 @@ enum HistoryCommand {
     Note(judge::NoteArgs),
 }
 
-/// Sessions on a page: what can be looked over.
+/// Default number of sessions on a page.
 const USUAL_LIMIT: u32 = 30;
 
 impl HistoryArgs {
-    /// Sessions on a page, unless all are shown. Programs get all if they do not say otherwise.
+    /// Returns the number of sessions on a page, or `None` for all. Formats for programs default to
+    /// all.
     fn limit(&self, format: Option<Format>) -> Option<u32> {
         let is_for_people = matches!(format, None | Some(Format::Text | Format::Markdown));
         let usual = (is_for_people || self.page > 1).then_some(USUAL_LIMIT);
@@ -66,10 +67,10 @@ impl HistoryArgs {
     }
 }
 
-/// Lists, or does what the words behind it ask for.
+/// Lists the sessions, or runs the subcommand.
 ///
 /// # Errors
-/// The store cannot be read.
+/// If the store cannot be read.
 pub fn run(args: HistoryArgs) -> anyhow::Result<Status> {
     match args.command {
         None => list(args),

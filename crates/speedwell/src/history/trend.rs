@@ -1,4 +1,4 @@
-//! `speedwell history trend`: the course of cases along a line of revisions.
+//! `speedwell history trend`: results of cases along a line of revisions.
 
 use crate::options::{OutputArgs, SeriesArgs, StoreArgs};
 use crate::{Status, status};
@@ -40,17 +40,17 @@ enum Export {
     DataJs,
 }
 
-/// The bottom axis of charts.
+/// Horizontal axis of the charts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum XAxis {
     Revision,
     Time,
 }
 
-/// Shows.
+/// Shows or exports the trend.
 ///
 /// # Errors
-/// The store cannot be read, or there is no such branch.
+/// If the store cannot be read, or there is no such branch.
 pub fn run(args: TrendArgs) -> anyhow::Result<Status> {
     args.output.check(Subject::Trend)?;
     let mut store = args.store.open_to_derive()?;

@@ -1,4 +1,4 @@
-//! How variants are compared, and when the answer makes the command fail.
+//! How variants are compared, and when the result fails the command.
 
 use super::parse;
 use clap::builder::PossibleValue;
@@ -44,7 +44,7 @@ pub struct ComparisonArgs {
     pub better: Vec<(String, Better)>,
 }
 
-/// Tests that can be asked for.
+/// Selectable tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum MethodName {
     /// Stratified-permutation rank test.
@@ -57,7 +57,7 @@ pub enum MethodName {
     Bootstrap,
 }
 
-/// Corrections that can be asked for.
+/// Selectable corrections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CorrectionName {
     /// Benjamini-Hochberg: controls the false discovery rate.
@@ -69,7 +69,8 @@ pub enum CorrectionName {
 }
 
 impl ComparisonArgs {
-    /// The gate and what it looks at, as they are typed: ` --fail-on worse --threshold 5%`; nothing without a gate.
+    /// Formats the options of the gate as typed, such as ` --fail-on worse --threshold 5%`; empty
+    /// without a gate.
     pub fn gate_words(&self, metrics: &[String]) -> String {
         if self.fail_on == FailOn::Never {
             return String::new();
@@ -106,8 +107,8 @@ impl ComparisonArgs {
         words + own
     }
 
-    /// The settings of the analysis. A gate keeps the chance of any false alarm, so `--fail-on`
-    /// turns the default correction into Holm's.
+    /// Returns the settings of the analysis. A gate controls the chance of any false alarm, so
+    /// `--fail-on` changes the default correction to Holm.
     pub fn settings(&self, metrics: &[String], baseline: Option<&str>) -> Settings {
         let correction = match self.correct {
             Some(CorrectionName::Holm) => Correction::Holm,

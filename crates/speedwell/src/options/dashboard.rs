@@ -1,10 +1,10 @@
-//! Where the dashboard is served, and of which store.
+//! Options of the dashboard: address, access and store.
 
 use super::DatabaseArgs;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// How requests are logged.
+/// Format of the request log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogName {
     /// Not at all
@@ -76,7 +76,7 @@ pub struct DashboardArgs {
 }
 
 impl DashboardArgs {
-    /// The ports that are tried, from the first to the last; 0 is any free one.
+    /// Returns the first and last port to try; 0 stands for any free port.
     pub fn ports(&self) -> (u16, u16) {
         self.port.map_or((7600, 7609), |port| (port, port))
     }

@@ -143,15 +143,17 @@ pub struct EvalArgs {
 }
 
 impl EvalArgs {
-    /// The language of all snippets. A session that is resumed brings its snippets along, and has no use for this.
+    /// Returns the language of all snippets. Resumed sessions bring their snippets along and ignore
+    /// it.
     pub fn language(&self) -> Language {
         self.language.unwrap_or(Language::Sh)
     }
 
-    /// What is to be measured.
+    /// Builds the request.
     ///
     /// # Errors
-    /// Variants that cannot be read, a layout that contradicts itself, what only commands have.
+    /// If variants cannot be parsed, the layout options conflict, or options for commands are used
+    /// with another language.
     pub fn request(
         &self,
         mut snippets: Vec<NamedSnippet>,
@@ -195,7 +197,7 @@ impl EvalArgs {
         })
     }
 
-    /// What is done with the plans of snippets.
+    /// Returns what to do with the results.
     pub fn task(&self) -> Task {
         Task {
             settings: self
@@ -215,7 +217,7 @@ impl EvalArgs {
             origin: self.origin.clone(),
             owing: self.owing.clone(),
             style: self.style,
-            // What is stored tells the snippets, so that any session is resumed alike.
+            // The stored plan contains the snippets, so `run` resumes every session.
             resumed_by: "run",
         }
     }
@@ -230,10 +232,10 @@ fn style(word: &str) -> Result<Style, String> {
     }
 }
 
-/// The language of that name.
+/// Parses the name of a language.
 ///
 /// # Errors
-/// There is none, and the message names those that there are.
+/// If there is no such language; the message lists the known ones.
 pub fn language(word: &str) -> Result<Language, String> {
     Language::of_word(&word.to_lowercase()).ok_or_else(|| {
         let all: Vec<&str> = Language::ALL.into_iter().map(Language::word).collect();
@@ -256,7 +258,7 @@ pub fn language(word: &str) -> Result<Language, String> {
     })
 }
 
-/// Options of snippets. Each hook is given once for all snippets, or once for each, in their order.
+/// Snippet options. Each hook is given once for all snippets, or once for each, in order.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Code")]
 pub struct SnippetArgs {
@@ -296,7 +298,8 @@ pub struct SnippetArgs {
     pub node_cookie: Option<String>,
 }
 
-/// Parameters of snippets: in their texts and hooks, '{NAME}' stands for a value, and every value is a case of its own.
+/// Parameter options. In snippets and hooks, '{NAME}' stands for a value; each value is a separate
+/// case.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Parameters")]
 pub struct ParameterArgs {
@@ -318,10 +321,10 @@ pub struct ParameterArgs {
 }
 
 impl ParameterArgs {
-    /// The parameters in the order of their kinds and, within one, as typed.
+    /// Returns the parameters: scans first, then lists, each in the order typed.
     ///
     /// # Errors
-    /// Names that cannot be parameters or are given twice, numbers that are none, empty ranges.
+    /// If a name is invalid or repeated, a number is invalid, or a range is empty.
     pub fn parameters(&self) -> anyhow::Result<Vec<(String, Vec<Value>)>> {
         let mut parameters: Vec<(String, Vec<Value>)> = Vec::new();
         let mut add = |name: &str, values: Vec<Value>| -> anyhow::Result<()> {

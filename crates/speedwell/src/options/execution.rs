@@ -1,4 +1,4 @@
-//! How runs are planned and executed, and how a run is divided into samples.
+//! How runs are planned, executed, and divided into samples.
 
 use clap::{Args, ValueEnum};
 use speedwell_harness::Trial;
@@ -61,7 +61,7 @@ pub struct ExecutionArgs {
 }
 
 impl ExecutionArgs {
-    /// The metrics to report, given those asked for.
+    /// Returns the metrics to report: `named`, and the estimate of cycles if requested.
     pub fn metrics(&self, named: &[String]) -> Vec<String> {
         let estimate = self
             .with_cache_model
@@ -69,7 +69,7 @@ impl ExecutionArgs {
         named.iter().cloned().chain(estimate).collect()
     }
 
-    /// Whether cases are only tried.
+    /// Whether cases are only tried out.
     pub fn trial(&self) -> Trial {
         if self.test {
             Trial::EveryWord
@@ -78,7 +78,7 @@ impl ExecutionArgs {
         }
     }
 
-    /// How runs are planned, of which these metrics are asked for.
+    /// Builds the plan of runs; `metrics` are those requested.
     pub fn plan(
         &self,
         sampling: &SamplingArgs,
@@ -102,7 +102,7 @@ impl ExecutionArgs {
     }
 }
 
-/// How instructions are counted, where they are among the metrics that are asked for.
+/// Returns how to count instructions, if they are among the requested metrics.
 pub fn counting(metrics: &[String], cache_model: bool) -> Option<Counting> {
     let has = |known: &str| metrics.iter().any(|name| name == known);
     has(Metric::INSTRUCTIONS).then(|| Counting {
@@ -156,7 +156,7 @@ pub struct SamplingArgs {
 }
 
 impl SamplingArgs {
-    /// The rule that finds the steady part of every run; `None` without `--steady`.
+    /// Returns the rule that finds the steady part of every run; `None` without `--steady`.
     pub fn steady_rule(&self, clock: Option<ClockName>) -> Option<SteadyRule> {
         self.steady.then(|| SteadyRule {
             clock: clock.map(Clock::from),
@@ -165,7 +165,6 @@ impl SamplingArgs {
         })
     }
 
-    /// The same as data.
     pub fn request(&self) -> SamplingRequest {
         let ns = |time: Duration| time.as_nanos() as u64;
         let time = self.time.map(|time| Length::TimeNs(ns(time)));
@@ -185,7 +184,7 @@ impl SamplingArgs {
     }
 }
 
-/// Times that can be compared.
+/// Selectable clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ClockName {
     /// Waiting included.
@@ -203,7 +202,7 @@ impl From<ClockName> for Clock {
     }
 }
 
-/// Orders that can be asked for.
+/// Selectable orders.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum OrderName {
     /// Randomised blocks.

@@ -1,4 +1,4 @@
-//! Which machines measure.
+//! Options that select the machines to measure on.
 
 use anyhow::Context;
 use clap::Args;
@@ -32,10 +32,10 @@ pub struct FleetArgs {
 }
 
 impl FleetArgs {
-    /// The machines that are asked for, if any are.
+    /// Returns the selected machines, if any.
     ///
     /// # Errors
-    /// There is no fleet, its file cannot be read, or the labels are none.
+    /// If there is no fleet, its file cannot be read, or the labels are invalid.
     pub fn request(&self) -> anyhow::Result<Option<FleetRequest>> {
         let Some(on) = &self.on else {
             return Ok(None);
@@ -50,10 +50,10 @@ impl FleetArgs {
         }))
     }
 
-    /// The machines of a session that is resumed.
+    /// Returns the machines of a resumed session.
     ///
     /// # Errors
-    /// There is no fleet, or its file cannot be read.
+    /// If there is no fleet, or its file cannot be read.
     pub fn resumed() -> anyhow::Result<FleetRequest> {
         Ok(FleetRequest {
             file: file()?,
@@ -65,7 +65,7 @@ impl FleetArgs {
     }
 }
 
-/// Options of loads that other machines send.
+/// Options that select the machines to send load from.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Fleet")]
 pub struct FromArgs {
@@ -80,10 +80,10 @@ pub struct FromArgs {
 }
 
 impl FromArgs {
-    /// The machines that are asked for, if any are.
+    /// Returns the selected machines, if any.
     ///
     /// # Errors
-    /// There is no fleet, its file cannot be read, or the labels are none.
+    /// If there is no fleet, its file cannot be read, or the labels are invalid.
     pub fn request(&self) -> anyhow::Result<Option<FleetRequest>> {
         let Some(from) = &self.from else {
             return Ok(None);
@@ -101,10 +101,10 @@ impl FromArgs {
     }
 }
 
-/// The fleet of the project, or else of the user.
+/// Finds the fleet file of the project, or else of the user.
 ///
 /// # Errors
-/// There is none, or its file has no meaning.
+/// If there is none, or it is invalid.
 pub fn file() -> anyhow::Result<FleetFile> {
     let here = std::env::current_dir().context("there is no current folder")?;
     let settings = settings();
@@ -118,7 +118,8 @@ pub fn file() -> anyhow::Result<FleetFile> {
     })
 }
 
-/// The user's settings by the XDG base directory specification, which says that relative paths are to be ignored.
+/// Returns the user's configuration folder by the XDG base directory specification, which requires
+/// relative paths to be ignored.
 fn settings() -> Option<PathBuf> {
     let folder = |name: &str| {
         std::env::var_os(name)

@@ -1,4 +1,4 @@
-//! Which series of the history are looked at, along which line.
+//! Options that select series of the history.
 
 use super::{MetricArgs, parse};
 use anyhow::Context;
@@ -7,7 +7,7 @@ use regex::Regex;
 use speedwell_measure::history::HistoryRequest;
 use speedwell_suite::project::Project;
 
-/// Which series are looked at.
+/// Series selection.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct SeriesArgs {
@@ -36,10 +36,10 @@ pub struct SeriesArgs {
 }
 
 impl SeriesArgs {
-    /// The series that are wanted.
+    /// Converts the options to a request.
     ///
     /// # Errors
-    /// The file of the project cannot be read.
+    /// If the project file cannot be read.
     pub fn request(&self) -> anyhow::Result<HistoryRequest> {
         Ok(HistoryRequest {
             branch: self.branch.clone(),
@@ -56,10 +56,10 @@ impl SeriesArgs {
     }
 }
 
-/// The smallest change that matters where nobody says otherwise: that of the project's file, or any sure change.
+/// Returns the default threshold: that of the project file, or 0, so that any sure change counts.
 ///
 /// # Errors
-/// The file of the project cannot be read.
+/// If the project file cannot be read.
 pub fn usual_threshold() -> anyhow::Result<f64> {
     let here = std::env::current_dir()?;
     let root = here.ancestors().last().context("no folder")?;

@@ -1,4 +1,4 @@
-//! What of a program's layout in memory is varied between runs.
+//! Options for varying the memory layout of a program between runs.
 
 use super::parse;
 use anyhow::ensure;
@@ -44,10 +44,10 @@ pub enum LayoutPart {
 }
 
 impl LayoutArgs {
-    /// The same as data.
+    /// Converts the options to a layout.
     ///
     /// # Errors
-    /// Options that contradict each other.
+    /// If options conflict.
     pub fn layout(&self) -> anyhow::Result<Layout> {
         use LayoutPart::*;
         let has = |part| self.layout.contains(&part);
@@ -73,7 +73,7 @@ impl LayoutArgs {
     }
 }
 
-/// A number of builds that differ.
+/// Parses a number of builds, at least 2.
 fn builds(text: &str) -> Result<u32, String> {
     match parse::count(text)? {
         1 => Err("one build has one layout, as without --builds; 2 or more differ".to_owned()),

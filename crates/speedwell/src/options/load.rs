@@ -1,4 +1,4 @@
-//! Everything that `load` can be asked for.
+//! The options of `load`.
 
 use super::{
     Concurrency, FromArgs, OriginArgs, OutputArgs, RateChoice, SearchArgs, StoreArgs, parse,
@@ -83,10 +83,10 @@ pub struct LoadArgs {
 }
 
 impl LoadArgs {
-    /// The loads of all addresses.
+    /// Builds the request for the loads of all addresses.
     ///
     /// # Errors
-    /// The machines that are to send them are not known.
+    /// If the machines that send them are unknown.
     pub fn request(&self, seed: u64) -> anyhow::Result<LoadRequest> {
         Ok(LoadRequest {
             from: self.fleet.request()?,
@@ -98,7 +98,8 @@ impl LoadArgs {
         })
     }
 
-    /// The load of one of the addresses. Several levels or a search have no concurrency or rate of their own.
+    /// Returns the load of the address `at`. For several levels or a search, concurrency or rate
+    /// stay unset.
     pub fn spec(&self, at: usize) -> LoadSpec {
         let servers = &self.serving.serve;
         let LoadArgs {
@@ -144,7 +145,7 @@ impl LoadArgs {
         }
     }
 
-    /// The part of it that says what sends requests, over which connections.
+    /// Returns the part of the load that concerns connections and the generator.
     fn transport(&self) -> LoadSpec {
         let LoadArgs {
             connection,
@@ -364,8 +365,8 @@ pub struct PaceArgs {
 }
 
 impl PaceArgs {
-    /// The one concurrency that was typed; `None` for the usual one, and for several or a search, of which
-    /// each load is given its own.
+    /// Returns the concurrency if a single one was typed. `None` for the default, and for several
+    /// levels or a search, where each load gets its own.
     pub fn clients(&self) -> Option<u32> {
         match &self.concurrency {
             Some(Concurrency::Levels(levels)) => levels.first().copied(),
@@ -373,7 +374,7 @@ impl PaceArgs {
         }
     }
 
-    /// The rate that was typed, likewise.
+    /// Returns the rate if one was typed, likewise.
     pub fn fixed_rate(&self) -> Option<f64> {
         match self.rate {
             Some(RateChoice::PerSecond(rate)) => Some(rate),
@@ -488,7 +489,7 @@ pub struct TrafficArgs {
     pub h2_table_size: Option<u32>,
 }
 
-/// What the words ask for.
+/// Returns the kind of measurement that the options request.
 pub fn wish(args: &LoadArgs) -> Wish {
     let climb = || Wish::Concurrency(args.search.request(args.runs));
     match (&args.pace.concurrency, args.pace.rate) {
@@ -545,7 +546,7 @@ mod tests {
         assert_eq!(usual.drain_ns, 30_000_000_000);
         let address = Address::Internet(SocketAddr::from(([127, 0, 0, 1], 81)));
         assert_eq!(usual.target.addresses, [address]);
-        // Fewer requests than clients: a default gives way.
+        // The default number of clients is reduced to the number of requests.
         assert_eq!(load("-n 3").connections, 3);
     }
 

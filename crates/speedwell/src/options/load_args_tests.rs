@@ -1,4 +1,4 @@
-//! What a load writes as arguments is read as the same load: `parse(to_args(spec)) == spec`, whatever its options are.
+//! Round trip of load options: `parse(to_args(spec)) == spec` for all combinations.
 
 use super::LoadArgs;
 use clap::Parser;
@@ -14,7 +14,7 @@ struct Line {
     load: LoadArgs,
 }
 
-/// Random values of options; each option is given half of the time.
+/// Generates random option values; each option is present half of the time.
 struct Draw(Xoshiro256PlusPlus);
 
 impl Draw {
@@ -35,13 +35,13 @@ impl Draw {
         self.0.random_range(1..4_000_000_000)
     }
 
-    /// A number with any fraction, small or large.
+    /// A number of any magnitude, with a fraction.
     fn number(&mut self) -> f64 {
         let exponent = self.0.random_range(-9..10);
         self.0.random_range(0.1..10.0) * 10f64.powi(exponent)
     }
 
-    /// To the nanosecond, or a whole number of some unit.
+    /// A number of nanoseconds, or a whole number of some larger unit.
     fn time(&mut self) -> Duration {
         let unit_ns = *[1, 1_000, 1_000_000, 1_000_000_000, 60_000_000_000]
             .choose(&mut self.0)
@@ -53,7 +53,7 @@ impl Draw {
         self.maybe(Draw::time).unwrap_or_default()
     }
 
-    /// Characters that mean something to a shell, to this grammar, or to nobody.
+    /// Characters that are special to a shell or to this grammar, and others.
     fn text(&mut self) -> String {
         let characters: Vec<char> = "aZ0-=,:;@%{}\"'\\ \t\n$#/é界\u{1f600}".chars().collect();
         let count = self.0.random_range(0..12);
@@ -82,7 +82,7 @@ impl Draw {
         }
     }
 
-    /// A load in which no option excludes another.
+    /// A load whose options do not exclude each other.
     fn load(&mut self) -> LoadSpec {
         let (several, verified) = (self.flag(), self.flag());
         LoadSpec {
@@ -121,7 +121,7 @@ impl Draw {
         }
     }
 
-    /// The part of it whose options exclude each other most.
+    /// The part of the load with the most options that exclude each other.
     fn transport(&mut self) -> LoadSpec {
         let (http, steady, own_socket) = (self.0.random_range(0..4), self.flag(), self.flag());
         let is_multiplexed = http >= 2;
@@ -182,7 +182,7 @@ fn arguments_of_a_load_are_read_as_the_same_load() {
     for _ in 0..300 {
         let mut spec = draw.load();
         spec.expect_body = spec.expect_body.filter(|_| spec.expect_length.is_none());
-        // A body from a file in place of one from the command line.
+        // A body from a file instead of one from the command line.
         if spec.data.is_none() && spec.requests.is_none() {
             spec.body_file = draw.maybe(Draw::path);
         }

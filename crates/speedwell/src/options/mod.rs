@@ -1,5 +1,5 @@
-//! The option groups: each declared once and flattened into every command that uses it, so that a
-//! letter means the same everywhere.
+//! Option groups, each declared once and flattened into every command that uses it, so that an
+//! option means the same everywhere.
 
 mod comparison;
 mod dashboard;

@@ -49,7 +49,7 @@ pub struct OutputArgs {
     pub no_progress: bool,
 }
 
-/// When to do something that terminals are good for.
+/// When to use a terminal feature.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum When {
     /// On a terminal.
@@ -62,7 +62,7 @@ pub enum When {
 }
 
 impl OutputArgs {
-    /// What the report needs to know.
+    /// Returns the settings for reports.
     pub fn settings(&self) -> Output {
         let terminal = std::io::stdout().is_terminal();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -87,23 +87,23 @@ impl OutputArgs {
         }
     }
 
-    /// The format of standard output, where one is asked for.
+    /// Returns the format of standard output, if one was requested.
     pub fn format(&self) -> Option<Format> {
         self.format.or(self.json.then_some(Format::Json))
     }
 
-    /// Checks, before anything is measured, what the report of it would refuse.
+    /// Checks, before measuring, that the report can be written.
     ///
     /// # Errors
-    /// An unknown column to sort by, or a file that cannot be written.
+    /// If the sort column is unknown, or a file cannot be written.
     pub fn check(&self, measured: Subject) -> anyhow::Result<()> {
         report::check(&self.settings(), measured)
     }
 
-    /// Refuses inputs that a file of `-o` would replace.
+    /// Rejects inputs that a file of `-o` would overwrite.
     ///
     /// # Errors
-    /// Names both.
+    /// If there is one; the message names both files.
     pub fn check_inputs<'p>(
         &self,
         inputs: impl IntoIterator<Item = &'p Path>,
@@ -111,10 +111,10 @@ impl OutputArgs {
         output_files::check_inputs(&self.output, inputs)
     }
 
-    /// Prints a document and says which files were written.
+    /// Prints a document and reports which files were written.
     ///
     /// # Errors
-    /// A file of unknown kind, or one that cannot be written.
+    /// If a file has an unknown kind or cannot be written.
     pub fn print(&self, document: &Document) -> anyhow::Result<()> {
         let written = report::print(document, &self.settings(), &mut std::io::stdout().lock())?;
         for file in written {
@@ -127,13 +127,13 @@ impl OutputArgs {
         Ok(())
     }
 
-    /// Whether a progress line is wanted, where there is a terminal for it.
+    /// Whether to show a progress line.
     pub fn progress(&self) -> bool {
         !self.no_progress && !self.quiet && std::io::stderr().is_terminal()
     }
 }
 
-/// Columns of the terminal on stderr; 80 where it does not tell.
+/// Returns the width of the terminal on stderr, or 80 if unknown.
 pub fn terminal_width() -> usize {
     columns(std::io::stderr()).unwrap_or(80)
 }

@@ -1,14 +1,14 @@
-//! One parser each for counts, shares and durations.
+//! Parsers for option values, such as counts, percentages and durations.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use speedwell_analysis::gate::FailOn;
 use speedwell_model::Better;
 use std::time::Duration;
 
-/// A whole number of at least 1; accepts `10k`, `2M`, `1e6`.
+/// Parses a whole number of at least 1; accepts `10k`, `2M`, `1e6`.
 ///
 /// # Errors
-/// Anything else, with an example.
+/// For anything else, with an example.
 pub fn count(text: &str) -> Result<u32, String> {
     let wrong = || format!("'{text}' is not a whole number of at least 1, such as 30, 10k or 1e6");
     match speedwell_model::Value::parse(text, speedwell_model::ValueKind::Number) {
@@ -19,10 +19,10 @@ pub fn count(text: &str) -> Result<u32, String> {
     }
 }
 
-/// A percentage: `5%` and `5` are 5.
+/// Parses a percentage: `5%` and `5` are 5.
 ///
 /// # Errors
-/// Anything that is not a number of 0 or more, with an example.
+/// If it is not a number of 0 or more, with an example.
 pub fn percentage(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
     match number {
@@ -31,7 +31,7 @@ pub fn percentage(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A percentage as a share: `5%` and `5` are 0.05.
+/// Parses a percentage as a fraction: `5%` and `5` are 0.05.
 ///
 /// # Errors
 /// As for [`percentage`].
@@ -39,10 +39,10 @@ pub fn percent(text: &str) -> Result<f64, String> {
     Ok(percentage(text)? / 100.0)
 }
 
-/// A confidence: a percentage strictly between 50 and 100, as a share.
+/// Parses a confidence level: a percentage strictly between 50 and 100, as a fraction.
 ///
 /// # Errors
-/// Anything else, with an example.
+/// For anything else, with an example.
 pub fn confidence(text: &str) -> Result<f64, String> {
     let share = percent(text)?;
     if share > 0.5 && share < 1.0 {
@@ -54,7 +54,7 @@ pub fn confidence(text: &str) -> Result<f64, String> {
     }
 }
 
-/// When a gate fails, by its name.
+/// Returns a parser for the name of a gate rule.
 pub fn fail_on() -> impl TypedValueParser<Value = FailOn> {
     let help = |rule| match rule {
         FailOn::Worse => "A case that is worse",
@@ -68,10 +68,10 @@ pub fn fail_on() -> impl TypedValueParser<Value = FailOn> {
     })
 }
 
-/// A metric and its good direction: `misses/s=lower`. Names may contain `=`.
+/// Parses a metric and its good direction: `misses/s=lower`. Names may contain `=`.
 ///
 /// # Errors
-/// There is no direction behind the last `=`.
+/// If no direction follows the last `=`.
 pub fn better(text: &str) -> Result<(String, Better), String> {
     let (name, direction) = text.rsplit_once('=').unwrap_or((text, ""));
     let better = match direction {
@@ -86,10 +86,10 @@ pub fn better(text: &str) -> Result<(String, Better), String> {
     Ok((name.to_owned(), better))
 }
 
-/// A name and its value: `n=10`.
+/// Parses a name and its value: `n=10`.
 ///
 /// # Errors
-/// There is no `=`, or nothing before it.
+/// If there is no `=`, or nothing before it.
 pub fn assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -97,19 +97,19 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A length of time: `500ms`, `3s`, `2m`, `1h`; seconds without unit.
+/// Parses a duration: `500ms`, `3s`, `2m`, `1h`; seconds without a unit.
 ///
 /// # Errors
-/// Anything else, and zero, with an example.
+/// For anything else, including zero, with an example.
 pub fn duration(text: &str) -> Result<Duration, String> {
     speedwell_model::parse_duration(text)
         .ok_or_else(|| format!("'{text}' is not a duration such as 500ms, 3s or 2m"))
 }
 
-/// A length of time as in [`duration`], or `0`.
+/// Parses a duration as in [`duration`], or `0`.
 ///
 /// # Errors
-/// Anything else, with an example.
+/// For anything else, with an example.
 pub fn duration_or_none(text: &str) -> Result<Duration, String> {
     match text {
         "0" | "0s" | "0ms" => Ok(Duration::ZERO),

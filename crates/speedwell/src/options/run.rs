@@ -1,5 +1,4 @@
-//! Everything that measuring can be asked for: the options of `run`, which `compare` and `doctor
-//! --calibrate` share.
+//! The options of `run`, which `compare` and `doctor --calibrate` share.
 
 use super::{
     ComparisonArgs, ExecutionArgs, FailOn, FleetArgs, LayoutArgs, OriginArgs, OutputArgs, Owing,
@@ -74,10 +73,10 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// What is to be measured.
+    /// Builds the request.
     ///
     /// # Errors
-    /// Settings or variants that cannot be read.
+    /// If settings or variants cannot be parsed.
     pub fn request(&self) -> anyhow::Result<MeasureRequest> {
         let plan = self.plan()?;
         self.selection.request(
@@ -89,10 +88,10 @@ impl RunArgs {
         )
     }
 
-    /// How runs are planned.
+    /// Builds the plan of runs.
     ///
     /// # Errors
-    /// A layout that contradicts itself.
+    /// If layout options conflict.
     pub fn plan(&self) -> anyhow::Result<PlanRequest> {
         Ok(PlanRequest {
             layout: self.layout.layout()?,
@@ -104,7 +103,7 @@ impl RunArgs {
         })
     }
 
-    /// What is done with it.
+    /// Returns what to do with the results.
     pub fn task(&self) -> Task {
         Task {
             settings: self
@@ -129,48 +128,42 @@ impl RunArgs {
     }
 }
 
-/// What is done with plans and their results, whichever command made the plans.
+/// What to do with plans and their results, whichever command made the plans.
 #[derive(Debug, Default)]
 pub struct Task {
-    /// How results are analysed.
     pub settings: Settings,
-    /// What the gate refuses.
+    /// When the gate fails.
     pub fail_on: FailOn,
-    /// The options of the gate as they are typed, for a session that is resumed.
+    /// The options of the gate as typed, for resuming the session.
     pub gate_words: String,
-    /// Whether the division of runs into samples was asked for.
+    /// Whether the division of runs into samples was requested.
     pub divides_runs: bool,
     /// The rule that finds the steady part of every run; `None` without `--steady`.
     pub steady: Option<SteadyRule>,
-    /// Whether cases are listed or tried, and when measuring ends early.
+    /// Whether to list or try cases instead, and when to stop early.
     pub execution: ExecutionArgs,
-    /// Whether experiments are profiled.
     pub profile: bool,
-    /// Whether the order of runs is given, so that nothing is advised about it.
+    /// Whether the order of runs is fixed by the caller, so that no advice about it is given.
     pub has_given_order: bool,
-    /// The machines that measure.
     pub fleet: FleetArgs,
-    /// The study that is shown.
     pub study: StudyArgs,
-    /// How results look.
     pub output: OutputArgs,
-    /// Where sessions are kept.
     pub store: StoreArgs,
-    /// What the user says of the code that is measured.
+    /// Origin of the measured code as given by the user.
     pub origin: OriginArgs,
-    /// Whether the session is pushed.
+    /// Whether and where to push the session.
     pub owing: Owing,
-    /// Another report in place of ours.
+    /// Alternative style of the report.
     pub style: Option<Style>,
     /// The command that resumes an interrupted session.
     pub resumed_by: &'static str,
 }
 
 impl Task {
-    /// The store that sessions are kept in. Looking at cases and trying them leaves no trace.
+    /// Opens the store for sessions; in memory if cases are only listed or tried.
     ///
     /// # Errors
-    /// The store cannot be opened.
+    /// If the store cannot be opened.
     pub fn open_store(&self) -> anyhow::Result<Store> {
         if self.execution.list || self.execution.test {
             Store::in_memory()
@@ -180,12 +173,11 @@ impl Task {
         }
     }
 
-    /// Who shows the course of it.
     pub fn progress(&self) -> Progress {
         Progress::new(&self.output)
     }
 
-    /// The session to be measured.
+    /// Builds the request for the session.
     pub fn session(&self) -> SessionRequest {
         SessionRequest {
             settings: self.settings.clone(),

@@ -1,4 +1,4 @@
-//! The search for the concurrency, or the rate, beyond which there is no more throughput.
+//! Options of the search for the concurrency, or the rate, beyond which throughput stops growing.
 
 use super::parse;
 use clap::Args;
@@ -26,7 +26,7 @@ pub struct SearchArgs {
 }
 
 impl SearchArgs {
-    /// The search, with so many visits of each level.
+    /// Builds the search, with `visits` measurements of each level.
     pub fn request(&self, visits: Option<u32>) -> SearchRequest {
         SearchRequest {
             step: self.step,
@@ -36,8 +36,9 @@ impl SearchArgs {
         }
     }
 
-    /// The most workers that execute code at the same time where nothing else is said. They may be operating system
-    /// processes or threads with a machine of their own, so there are fewer of them than connections.
+    /// Default maximum of workers that execute code concurrently. Each may be an operating system
+    /// process or a thread with its own virtual machine, so it is lower than the maximum of
+    /// connections.
     pub const MOST_WORKERS: u32 = 256;
 }
 
@@ -49,12 +50,12 @@ fn limit_help() -> String {
     )
 }
 
-/// How many workers.
+/// Number of workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Concurrency {
-    /// These numbers, one after the other.
+    /// These numbers, in sequence.
     Levels(Vec<u32>),
-    /// The number that gives the greatest throughput.
+    /// The number with the greatest throughput.
     Max,
 }
 
@@ -77,12 +78,12 @@ impl FromStr for Concurrency {
     }
 }
 
-/// How many requests a second.
+/// Number of requests per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RateChoice {
-    /// So many.
+    /// A fixed rate.
     PerSecond(f64),
-    /// As many as the server keeps.
+    /// The highest rate that the server sustains.
     Max,
 }
 

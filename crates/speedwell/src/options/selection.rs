@@ -1,4 +1,4 @@
-//! Which benchmarks, which values, which metric.
+//! Options that select benchmarks, parameter values and metrics.
 
 use super::{ExecutionArgs, VariantArgs};
 use anyhow::Context;
@@ -34,7 +34,7 @@ pub struct SelectionArgs {
     pub metric: MetricArgs,
 }
 
-/// What is looked at.
+/// Metric selection.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct MetricArgs {
@@ -44,11 +44,11 @@ pub struct MetricArgs {
 }
 
 impl SelectionArgs {
-    /// What is measured: the targets among `words`, of which those that are NAME=VALUE and no files are settings, with
-    /// `arguments` for every program.
+    /// Builds the request. Words of the form NAME=VALUE that are not files are settings, the others
+    /// are targets; `arguments` are passed to every program.
     ///
     /// # Errors
-    /// Settings or variants that cannot be read.
+    /// If settings or variants cannot be parsed.
     pub fn request(
         &self,
         words: &[String],
@@ -69,10 +69,10 @@ impl SelectionArgs {
         })
     }
 
-    /// What is to be read, with `more` NAME=VALUE words that stood among the targets.
+    /// Builds the selection; `more` are the NAME=VALUE words among the targets.
     ///
     /// # Errors
-    /// A setting that is not of the form NAME=VALUE.
+    /// If a setting is not of the form NAME=VALUE.
     pub fn selection(&self, more: &[String], trial: Trial) -> anyhow::Result<Selection> {
         let mut selection = Selection {
             filters: self.filter.clone(),
@@ -115,7 +115,7 @@ pub struct StudyArgs {
 }
 
 impl StudyArgs {
-    /// What the report needs to know.
+    /// Converts the options for the report.
     pub fn choice(&self) -> StudyChoice {
         StudyChoice {
             x_axis: self.x_axis.clone(),

@@ -1,4 +1,4 @@
-//! Where sessions are kept.
+//! Where sessions are stored, and their origin.
 
 use clap::Args;
 use speedwell_analysis::Findings;
@@ -10,12 +10,12 @@ use speedwell_report::mark_calibrated;
 use speedwell_results::store::Store;
 use std::path::PathBuf;
 
-/// A variable of the environment. An empty one counts as unset, which is how scripts leave one out.
+/// Reads an environment variable. An empty one counts as unset, as scripts do to omit one.
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Where the database is.
+/// Database location.
 #[derive(Debug, Clone, Default, Args)]
 pub struct DatabaseArgs {
     /// The database: a file, or postgres://HOST/NAME
@@ -26,18 +26,18 @@ pub struct DatabaseArgs {
 }
 
 impl DatabaseArgs {
-    /// Where the database is, or would be.
+    /// Returns the path of the database, which need not exist.
     ///
     /// # Errors
-    /// There is no current folder.
+    /// If there is no current folder.
     pub fn path(&self) -> anyhow::Result<PathBuf> {
-        // Not by clap: a variable that is set must not contradict an option such as --no-save.
+        // Not with clap's `env`: the variable must not conflict with options such as --no-save.
         let chosen = self.db.clone();
         let chosen = chosen.or_else(|| variable("SPEEDWELL_DB").map(PathBuf::from));
         Ok(Store::locate(chosen.as_deref(), &std::env::current_dir()?))
     }
 
-    /// What a command line says of it: nothing, or a blank and the option.
+    /// Formats the option as typed, with a leading space; empty if it was not given.
     pub fn words(&self) -> String {
         let words = |db: &PathBuf| format!(" --db {}", quote(&db.to_string_lossy()));
         self.db.as_ref().map(words).unwrap_or_default()
@@ -58,7 +58,7 @@ pub struct StoreArgs {
     pub no_save: bool,
 }
 
-/// What the user says of the code that is measured.
+/// Origin of the measured code as given by the user.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Store")]
 pub struct OriginArgs {
@@ -72,7 +72,7 @@ pub struct OriginArgs {
     pub machine: MachineArgs,
 }
 
-/// What the machine is called.
+/// Name of the machine.
 #[derive(Debug, Clone, Default, Args)]
 pub struct MachineArgs {
     /// Name of this machine; sessions under one name are of one machine
@@ -83,7 +83,7 @@ pub struct MachineArgs {
 }
 
 impl MachineArgs {
-    /// The name, where one is given.
+    /// Returns the name, if one is given.
     pub fn name(&self) -> Option<String> {
         let given = self.machine.clone();
         given.or_else(|| variable("SPEEDWELL_MACHINE"))
@@ -91,7 +91,7 @@ impl MachineArgs {
 }
 
 impl OriginArgs {
-    /// Adds what the user says to a session that was measured elsewhere.
+    /// Adds the user's data to a session that was measured elsewhere.
     pub fn say(&self, session: &mut Session) {
         if let Some(revision) = &self.revision {
             session.origin = Some(Origin {
@@ -108,7 +108,6 @@ impl OriginArgs {
         }
     }
 
-    /// What the user says.
     pub fn request(&self) -> OriginRequest {
         OriginRequest {
             revision: self.revision.clone(),
@@ -117,7 +116,7 @@ impl OriginArgs {
     }
 }
 
-/// That what is measured is pushed.
+/// Push options.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Store")]
 pub struct Owing {
@@ -132,15 +131,15 @@ pub struct Owing {
 }
 
 impl Owing {
-    /// Where the session is to go.
+    /// Returns the URL to push to.
     pub fn url(&self) -> Option<String> {
         self.push.as_ref().map(ToString::to_string)
     }
 }
 
 impl StoreArgs {
-    /// The session to be kept, with the words typed. With `--no-save`, the revision of the code is
-    /// not looked up.
+    /// Builds the request for the session, with the command line as typed. With `--no-save`, the
+    /// revision of the code is not looked up.
     pub fn session(&self, origin: &OriginArgs) -> SessionRequest {
         SessionRequest {
             tags: self.tag.clone(),
@@ -154,7 +153,7 @@ impl StoreArgs {
     /// Opens the database.
     ///
     /// # Errors
-    /// It cannot be opened or is not a Speedwell database.
+    /// If it cannot be opened or is not a Speedwell database.
     pub fn open(&self) -> anyhow::Result<Store> {
         if self.no_save {
             return Store::in_memory();
@@ -162,10 +161,10 @@ impl StoreArgs {
         Store::open(&self.database.path()?)
     }
 
-    /// Opens the database to look something up; it need not be writable.
+    /// Opens the database for reading; it need not be writable.
     ///
     /// # Errors
-    /// It cannot be opened or is not a Speedwell database.
+    /// If it cannot be opened or is not a Speedwell database.
     pub fn open_to_read(&self) -> anyhow::Result<Store> {
         if self.no_save {
             return Store::in_memory();
@@ -173,10 +172,10 @@ impl StoreArgs {
         Store::open_to_read(&self.database.path()?)
     }
 
-    /// Opens the database to look something up and to keep what follows from it; where it cannot be written, in a copy.
+    /// Opens the database for reading and storing derived data; opens a copy if it is not writable.
     ///
     /// # Errors
-    /// It cannot be opened or is not a Speedwell database.
+    /// If it cannot be opened or is not a Speedwell database.
     pub fn open_to_derive(&self) -> anyhow::Result<Store> {
         if self.no_save {
             return Store::in_memory();
@@ -184,10 +183,10 @@ impl StoreArgs {
         Store::open_to_derive(&self.database.path()?)
     }
 
-    /// The database if there is one: looking something up leaves no trace.
+    /// Opens the database if it exists, so that reading creates no file.
     ///
     /// # Errors
-    /// It cannot be opened or is not a Speedwell database.
+    /// If it cannot be opened or is not a Speedwell database.
     pub fn existing(&self) -> anyhow::Result<Option<Store>> {
         let path = self.database.path()?;
         (path.is_file() || Store::server(&path).is_some())
@@ -195,9 +194,9 @@ impl StoreArgs {
             .transpose()
     }
 
-    /// Marks comparisons by what the store knows of this machine, and of cases, from comparisons of a thing with itself.
+    /// Marks comparisons with what the store knows from calibrations of this machine and of cases.
     ///
-    /// A comparison of files needs no store, so one that cannot be read changes nothing.
+    /// A comparison of files needs no store, so an unreadable one is ignored.
     pub fn mark<'s>(
         &self,
         findings: &mut Findings,
@@ -211,7 +210,7 @@ impl StoreArgs {
         }
     }
 
-    /// How this machine was calibrated.
+    /// Returns the calibration of this machine.
     pub fn calibration_of_this_machine(&self) -> Option<Calibration> {
         let store = self.existing().ok()??;
         store.calibration_of(&environment::capture(&[])).ok()?

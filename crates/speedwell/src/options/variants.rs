@@ -1,4 +1,4 @@
-//! What is compared with what.
+//! Options that define the variants to compare.
 
 use super::parse;
 use anyhow::{Context, bail, ensure};
@@ -9,7 +9,7 @@ use speedwell_process::resolve;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The revision where the checkout parts from a branch: `@base`, or `@base:BRANCH`.
+/// The merge base of the checkout with a branch: `@base`, or `@base:BRANCH`.
 const BASE: &str = "@base";
 
 /// Variant options.
@@ -39,7 +39,7 @@ pub struct VariantArgs {
     pub baseline: Option<String>,
 }
 
-/// How revisions are built.
+/// Build options for revisions.
 #[derive(Debug, Clone, Default, Args)]
 pub struct BuildArgs {
     /// Build each revision with this shell command
@@ -53,7 +53,6 @@ pub struct BuildArgs {
 }
 
 impl BuildArgs {
-    /// The same for measuring.
     pub fn request(&self) -> BuildRequest {
         BuildRequest {
             command: self.build.clone(),
@@ -63,15 +62,15 @@ impl BuildArgs {
 }
 
 impl VariantArgs {
-    /// Whether any were typed.
+    /// Whether any variant was given.
     pub fn is_any(&self) -> bool {
         self.old.is_some() || !self.variant.is_empty()
     }
 
-    /// The same as data, with `arguments` for every program.
+    /// Converts the options to a request; `arguments` are passed to every program.
     ///
     /// # Errors
-    /// A text that is no variant, a missing program.
+    /// If a variant cannot be parsed, or a program is missing.
     pub fn request(&self, arguments: &[String]) -> anyhow::Result<VariantRequest> {
         let typed: Vec<Typed> = match (&self.old, &self.new) {
             (Some(old), Some(new)) => vec![with_program("old", old)?, with_program("new", new)?],
@@ -100,10 +99,10 @@ impl VariantArgs {
     }
 }
 
-/// A variant, and the revision that its code is of.
+/// A variant, and the revision to build it from.
 type Typed = (Variant, Option<Revision>);
 
-/// `rev:REV[:PROGRAM]`.
+/// A revision as typed: `rev:REV[:PROGRAM]`.
 #[derive(Debug, PartialEq, Eq)]
 struct Revision {
     typed: String,
@@ -111,12 +110,12 @@ struct Revision {
 }
 
 impl Revision {
-    /// What the word says of a revision; `None` if it is a program.
+    /// Parses a revision; `None` if the word is a program.
     fn parse(word: &str) -> anyhow::Result<Option<Revision>> {
         let Some(rest) = word.strip_prefix("rev:") else {
             return Ok(None);
         };
-        // Within braces, a colon belongs to the revision: main@{12:30}, HEAD^{/fix: x}.
+        // Inside braces, a colon belongs to the revision: main@{12:30}, HEAD^{/fix: x}.
         let mut depth = 0;
         let end = rest.find(|c| {
             depth += i32::from(c == '{') - i32::from(c == '}');
@@ -127,7 +126,7 @@ impl Revision {
             None => (rest, None),
         };
         let (typed, program) = match program.filter(|_| typed == BASE) {
-            // The name of a branch comes first; without one, it is the usual branch.
+            // The name of a branch comes first; if it is empty, the default branch is meant.
             Some(of) if !of.is_empty() => {
                 let (branch, program) = of
                     .split_once(':')
@@ -163,7 +162,7 @@ impl Revision {
     }
 }
 
-/// Reads `NAME=[VAR=V...] [PROGRAM] [ARG...]`, or a program alone.
+/// Parses `NAME=[VAR=V...] [PROGRAM] [ARG...]`, or a program alone.
 fn parse_variant(text: &str) -> anyhow::Result<Typed> {
     let form = || format!("'{text}' is not of the form NAME=[VAR=V...] [PROGRAM] [ARG...]");
     let Some((name, rest)) = text.split_once('=') else {
@@ -190,7 +189,7 @@ fn parse_variant(text: &str) -> anyhow::Result<Typed> {
     Ok((variant, revision))
 }
 
-/// A variant that is called what its program is.
+/// Parses a program alone, whose name becomes that of the variant.
 fn program_alone(text: &str) -> anyhow::Result<Typed> {
     let path = Path::new(text);
     let name = path.file_name().map(|name| name.to_string_lossy());
@@ -199,7 +198,7 @@ fn program_alone(text: &str) -> anyhow::Result<Typed> {
     with_program(&name, path)
 }
 
-/// `VAR=value`, where VAR is a name that a shell would take.
+/// Parses `VAR=value`, where VAR is a valid name of a shell variable.
 fn assignment(word: &str) -> Option<(String, String)> {
     let (name, value) = word.split_once('=')?;
     let first = name.chars().next()?;

@@ -1,4 +1,5 @@
-//! What a server does while nobody asks: it makes the points that sessions lack, so that no page waits for them.
+//! Background work of a server: computes missing points of sessions, so that no page waits for
+//! them.
 
 use speedwell_measure::history::summarise;
 use speedwell_results::store::Store;
@@ -9,12 +10,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Sessions that are summarised before somebody else may write.
+/// Sessions summarized before other writers get their turn.
 const AT_ONCE: usize = 20;
-/// How often new sessions are looked for.
+/// How often to look for new sessions.
 const LOOKED: Duration = Duration::from_secs(5);
 
-/// Goes on until the server stops. Whatever fails is tried again: pages say what is wrong with a store.
+/// Runs until the server stops. Failures are retried; pages report what is wrong with a store.
 pub fn keep_up(site: Arc<Site>, stopper: Stopper) {
     std::thread::spawn(move || {
         give_way();
@@ -35,7 +36,8 @@ pub fn keep_up(site: Arc<Site>, stopper: Stopper) {
     });
 }
 
-/// Summarises some sessions of a store; gives how many are left. Beside a measurement nothing is done that would disturb it.
+/// Summarizes some sessions of a store; returns how many are left. Does nothing during a
+/// measurement, which it would disturb.
 fn summarised(path: &Path) -> anyhow::Result<usize> {
     if Store::server(path).is_none() && !path.is_file() {
         return Ok(0);

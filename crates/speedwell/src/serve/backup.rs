@@ -1,4 +1,5 @@
-//! `speedwell serve backup` and `restore`: all projects of a server in one file, which either back end reads.
+//! `speedwell serve backup` and `restore`: all projects of a server in one file, which both back
+//! ends read.
 
 use crate::options::DatabaseArgs;
 use crate::{Status, status};
@@ -42,12 +43,13 @@ pub struct RestoreArgs {
 /// Writes a backup.
 ///
 /// # Errors
-/// The store cannot be read, or the file not be written.
+/// If the store cannot be read, or the file cannot be written.
 pub fn back_up(args: &BackupArgs) -> anyhow::Result<Status> {
     let path = args.store.path()?;
     let store = Store::open_to_read(&path)?;
     let named = args.file.display();
-    // A backup of yesterday is not lost by mistake, and half of one is not taken for a whole.
+    // Never overwrite an earlier backup, and write to another name first, so that half a backup is
+    // not mistaken for a whole one.
     ensure!(
         !args.file.exists(),
         "'{named}' is there already\nhint: name another file"
@@ -74,10 +76,10 @@ pub fn back_up(args: &BackupArgs) -> anyhow::Result<Status> {
     Ok(Status::DONE)
 }
 
-/// Reads a backup. All of it is checked before anything is written.
+/// Restores a backup, after checking all of it.
 ///
 /// # Errors
-/// It is no backup, or the store cannot be written.
+/// If it is not a valid backup, or the store cannot be written.
 pub fn restore(args: &RestoreArgs) -> anyhow::Result<Status> {
     let named = args.file.display();
     let read = || format!("cannot restore '{named}'");
@@ -108,7 +110,7 @@ pub fn restore(args: &RestoreArgs) -> anyhow::Result<Status> {
     Ok(Status::DONE)
 }
 
-/// A file that can be read twice. What comes through a pipe is copied to one.
+/// Opens a file for reading twice. Input from a pipe is copied to a file first.
 fn seekable(path: &Path, scratch: &Scratch) -> std::io::Result<File> {
     let mut file = File::open(path)?;
     if file.metadata()?.is_file() {
@@ -146,8 +148,8 @@ fn restore_all(path: &Path, mut lines: BackupLines<BufReader<&File>>) -> anyhow:
     Ok(all)
 }
 
-/// Removes the files of a store that this restore has begun. What cannot be removed is half a store, and the error that is
-/// reported says why.
+/// Removes the files of a store that this restore has created. Failures to remove them are ignored:
+/// the error that is reported says why half a store remains.
 fn remove(path: &Path) {
     for ending in ["", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
@@ -157,7 +159,7 @@ fn remove(path: &Path) {
     let _ = std::fs::remove_dir_all(Store::projects_folder(path));
 }
 
-/// Restores one project, with the points that follow from its sessions.
+/// Restores one project and computes the points of its sessions.
 fn restored(
     store: &mut Store,
     lines: &mut BackupLines<BufReader<&File>>,
@@ -169,10 +171,10 @@ fn restored(
     Ok(done)
 }
 
-/// Where a project's tables are, for commands that work on one of them.
+/// Opens the store of a project; the first one without a name.
 ///
 /// # Errors
-/// There is no such project.
+/// If there is no such project.
 pub fn of_project(path: &Path, name: Option<&str>) -> anyhow::Result<Store> {
     let first = Store::open(path)?;
     let Some(name) = name else {

@@ -1,4 +1,5 @@
-//! The dashboard beside a command that measures (`--dashboard`): it begins with it, and ends when nobody looks any more.
+//! The dashboard of a command that measures (`--dashboard`): it starts with the command, and stops
+//! once nobody watches any more.
 
 use super::served::Ready;
 use crate::options::{DashboardArgs, DatabaseArgs};
@@ -12,12 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long the last viewer may be away.
+/// How long the dashboard stays up after the last viewer.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How soon a viewer, a line or an interruption is noticed.
+/// How soon a viewer, a pressed key or an interrupt is noticed.
 const NOTICED: Duration = Duration::from_millis(100);
 
-/// A dashboard that is served by a thread of its own.
+/// A dashboard served by its own thread.
 pub struct Beside {
     site: Arc<Site>,
     stopper: speedwell_serve::Stopper,
@@ -25,10 +26,10 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// Serves the store at a path to whoever is on this machine.
+    /// Serves the store at a path to users of this machine.
     ///
     /// # Errors
-    /// The store cannot be read, or no port is free.
+    /// If the store cannot be read, or no port is free.
     pub fn start(path: &Path) -> anyhow::Result<Beside> {
         let args = DashboardArgs {
             store: DatabaseArgs {
@@ -56,8 +57,8 @@ impl Beside {
         })
     }
 
-    /// Goes on until Enter or Ctrl-C, or for a minute after the last viewer. Where nobody sits at a terminal and nobody looks,
-    /// it ends at once.
+    /// Keeps serving until Enter or Ctrl-C, or for a minute after the last viewer. Without a
+    /// terminal and without viewers, it returns at once.
     pub fn linger(self) {
         let is_attended = std::io::stdin().is_terminal();
         if !is_attended && !self.site.was_seen() {

@@ -1,7 +1,9 @@
-//! What a server says on pull requests by itself: one comment and one status for each, after a session of it was pushed.
+//! Comments on pull requests: one comment and one commit status each, after a session of it was
+//! pushed.
 //!
-//! What is owed lies in the store, so a server that is killed goes on where it was, and a forge that is away is tried again.
-//! What is said of a comparison is decided in `pull_answer.rs`. Start at [`keep_saying`].
+//! Pending updates are in the store, so a server that is killed continues where it was, and updates
+//! are retried while the forge is unreachable. `pull_answer.rs` decides on the text. Start at
+//! [`keep_saying`].
 
 use super::forge::{options_of, place, token};
 use super::lookups::{LOOKUPS, compared, comparison};
@@ -25,15 +27,15 @@ use std::time::{Duration, Instant};
 
 /// How soon a pushed session is noticed.
 const NOTICED: Duration = Duration::from_millis(100);
-/// How often is looked for what another server took in, or what is to be tried again.
+/// How often to look for sessions received by other servers, and for updates to retry.
 const LOOKED: Duration = Duration::from_secs(5);
-/// After the first attempt that failed; doubled each time.
+/// Delay after the first failed attempt; doubled each time.
 const FIRST_WAIT_MS: i64 = 60_000;
 const LONGEST_WAIT_MS: i64 = 3_600_000;
-/// Sessions of a pull request by which is known which of its revisions follow each other.
+/// Sessions of a pull request from which the order of its revisions is derived.
 const SESSIONS: usize = 200;
 
-/// Says what is owed until the server stops. Links lead to the public address.
+/// Posts pending updates until the server stops. Links use the public URL.
 pub fn keep_saying(site: Arc<Site>, stopper: Stopper, public_url: Option<String>) {
     std::thread::spawn(move || {
         let mut seen = 0;
@@ -50,7 +52,8 @@ pub fn keep_saying(site: Arc<Site>, stopper: Stopper, public_url: Option<String>
     });
 }
 
-/// Says what every project owes. What goes wrong with a store is said by its pages, and tried again.
+/// Posts the pending updates of all projects. Store failures are retried, and their pages report
+/// them.
 fn say_all(site: &Site, public_url: Option<&str>) {
     for (project, _) in site.projects().unwrap_or_default() {
         let setting = project.exists().then(|| {
@@ -75,7 +78,7 @@ fn say_all(site: &Site, public_url: Option<&str>) {
     }
 }
 
-/// Speaks for one project.
+/// Posts the updates of one project.
 struct Teller<'a> {
     site: &'a Site,
     project: &'a str,
@@ -102,7 +105,7 @@ impl Teller<'_> {
         Ok(())
     }
 
-    /// Says it on the forge.
+    /// Posts one update.
     fn say(&self, store: &mut Store, job: &CommentJob) -> anyhow::Result<()> {
         let place = place(&self.setting.repository, &job.pull)?;
         let token = token(Path::new(&self.setting.token_file))?;
@@ -159,7 +162,7 @@ impl Teller<'_> {
         }
     }
 
-    /// The comparison of a session with its base, or why there is none.
+    /// Builds the text: the comparison of a session with its base, or why there is none.
     fn answer(&self, store: &mut Store, job: &CommentJob, number: i64) -> anyhow::Result<Answer> {
         let started_unix_ms = store.session_without_runs(number)?.started_unix_ms;
         let options = options_of(self.setting);
@@ -168,7 +171,7 @@ impl Teller<'_> {
             compared(store, &found, &comparison)
         });
         let mut answer = compared.unwrap_or_else(pull_answer::not_compared);
-        // Also where nothing could be compared: what is newer is decided by when it was measured.
+        // Set even if nothing could be compared: the newer update is the one measured later.
         answer.stamp = Stamp {
             revision: job.revision.clone(),
             at_unix_ms: u64::try_from(started_unix_ms).unwrap_or_default(),
@@ -181,7 +184,8 @@ impl Teller<'_> {
     }
 }
 
-/// What is compared: the variants of a session, or it with the newest one of its base on the same machine.
+/// Returns the sources to compare: the variants of the session, or the newest session of its base
+/// on the same machine and this one.
 fn sources(store: &mut Store, number: i64) -> anyhow::Result<Vec<Source>> {
     let session = store.session_without_runs(number)?;
     if session.variants.len() > 1 {
@@ -201,7 +205,7 @@ fn sources(store: &mut Store, number: i64) -> anyhow::Result<Vec<Source>> {
     Ok(found)
 }
 
-/// The newest session of the revision that a session is based on, from the same machine.
+/// Returns the newest session of the base revision from the same machine.
 fn base(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
     let base = session
         .origin
@@ -212,7 +216,7 @@ fn base(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
     };
     let number = session.number.context("the session has no number")?;
     if store.machine_of(number)?.is_none() {
-        // Whoever took it in has not come so far yet.
+        // The server that received the session has not computed its points yet.
         store.keep_points(number, &analysis::points(session))?;
     }
     let filter = SessionFilter {
@@ -221,7 +225,7 @@ fn base(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
         ..SessionFilter::default()
     };
     let measured = store.selected(&filter, SESSIONS)?;
-    // One that is itself of a pull request may have been measured with other options.
+    // A session that belongs to a pull request itself may have been measured with other options.
     let whole = measured
         .iter()
         .filter(|one| one.runs > 0 && one.number != number);
@@ -238,7 +242,7 @@ fn base(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
     Ok(found.number)
 }
 
-/// Which revisions of a pull request follow which.
+/// Returns the parents of each revision of a pull request.
 fn parents(store: &Store, pull: &str) -> anyhow::Result<HashMap<String, Vec<String>>> {
     let filter = SessionFilter {
         pull: Some(pull.to_owned()),
@@ -251,7 +255,7 @@ fn parents(store: &Store, pull: &str) -> anyhow::Result<HashMap<String, Vec<Stri
         .collect())
 }
 
-/// Which of two revisions is newer, where sessions say that one leads to the other.
+/// Orders two revisions, if sessions show that one is an ancestor of the other.
 fn order(parents: &HashMap<String, Vec<String>>, one: &str, other: &str) -> Option<Ordering> {
     let leads_to = |from: &str, to: &str| {
         let mut waiting = vec![from];
@@ -276,7 +280,8 @@ fn order(parents: &HashMap<String, Vec<String>>, one: &str, other: &str) -> Opti
     }
 }
 
-/// What became of it. A forge that was away is tried again, ever more seldom; what it refused is not, until something changes.
+/// Returns the job after an attempt. Retries with exponential backoff if the forge was unreachable.
+/// A rejected update is only retried after a new session or `serve forge set`.
 fn settled(job: CommentJob, failure: Option<anyhow::Error>) -> CommentJob {
     let Some(failure) = failure else {
         return CommentJob {

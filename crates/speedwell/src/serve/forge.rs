@@ -1,7 +1,7 @@
-//! `speedwell serve forge`: where the server comments on the pull requests of a project by itself.
+//! `speedwell serve forge`: where the server comments on the pull requests of a project.
 //!
-//! Whoever may type on the machine of the server decides that, and nobody else: neither a page nor a session can name
-//! another place. Start at [`run`].
+//! Only users with access to the server's command line can change that: no page and no session can
+//! name another place. Start at [`run`].
 
 use super::backup::of_project;
 use super::lookups::comparison;
@@ -65,7 +65,7 @@ struct SetArgs {
     project: ShowArgs,
 }
 
-/// Of which project.
+/// Selects a project.
 #[derive(Debug, Args)]
 struct ShowArgs {
     /// Which project [default: the first]
@@ -76,20 +76,20 @@ struct ShowArgs {
 }
 
 impl ShowArgs {
-    /// The tables of the project, and what the audit is in.
+    /// Opens the stores of the project and of the audit log.
     fn open(&self) -> anyhow::Result<(Store, Store)> {
         let path = self.store.path()?;
-        // The project of the tables of the start goes by their name as well.
+        // The first project can also be selected by its name in addresses.
         let own = project_name(&path);
         let named = self.project.as_deref().filter(|name| *name != own);
         Ok((of_project(&path, named)?, Store::open(&path)?))
     }
 }
 
-/// Does what the words ask for.
+/// Runs the subcommand.
 ///
 /// # Errors
-/// The store cannot be written, or the words name no repository.
+/// If the store cannot be written, or the repository is not valid.
 pub fn run(args: &ForgeArgs) -> anyhow::Result<Status> {
     match &args.command {
         ForgeCommand::Set(args) => set(args),
@@ -156,7 +156,7 @@ fn remove(args: &ShowArgs) -> anyhow::Result<Status> {
     Ok(Status::DONE)
 }
 
-/// Options of a comparison, as they are read.
+/// Returns the comparison options as name and value.
 pub fn options_of(setting: &ForgeSetting) -> Vec<(&str, &str)> {
     let options = setting.options.iter();
     options
@@ -164,10 +164,10 @@ pub fn options_of(setting: &ForgeSetting) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// A pull request of a repository.
+/// Parses a pull request of a repository.
 ///
 /// # Errors
-/// The words name none, or a server to which a token would go in the open.
+/// If the repository is not valid, or its server would receive the token unencrypted.
 pub fn place(repository: &str, pull: &str) -> anyhow::Result<Place> {
     let place = format!("{repository}#{pull}").parse::<Place>();
     place.map_err(|why| match why {
@@ -178,10 +178,10 @@ pub fn place(repository: &str, pull: &str) -> anyhow::Result<Place> {
     })
 }
 
-/// The token in a file, if nobody else may read that.
+/// Reads the token from a file that nobody else may read.
 ///
 /// # Errors
-/// It cannot be read, is empty, or is open to others.
+/// If the file cannot be read, is empty, or is readable by others.
 pub fn token(file: &Path) -> anyhow::Result<Token> {
     let named = file.display();
     let data = fs::metadata(file).with_context(|| format!("cannot read the token in '{named}'"))?;

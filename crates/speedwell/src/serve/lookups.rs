@@ -1,4 +1,4 @@
-//! How pages find what commands find: by the words and the defaults of the command line.
+//! Connects pages to the functions of the command line, with its references and defaults.
 
 use crate::options::{ComparisonArgs, usual_threshold};
 use crate::pull_answer::{self, Answer};
@@ -18,7 +18,7 @@ use speedwell_results::store::{Store, Trouble};
 use speedwell_web::{Course, Gate, Lookups, Planned, Source};
 use std::path::Path;
 
-/// How pages find what commands find.
+/// Functions that pages call.
 pub const LOOKUPS: Lookups = Lookups {
     session: |store, word| Ok(reference::find(store, word)?.number),
     sources,
@@ -29,10 +29,10 @@ pub const LOOKUPS: Lookups = Lookups {
     history: course,
 };
 
-/// Sessions whose points are made while somebody waits; the thread in the background makes those of others.
+/// Sessions summarized while a request waits; the background thread handles the rest.
 const AT_ONCE: usize = 200;
 
-/// Points of a series that a page looks at.
+/// Maximum number of points per series on a page.
 const POINTS: usize = 5_000;
 
 fn sources(store: &Store, words: &[String]) -> anyhow::Result<Vec<Source>> {
@@ -60,7 +60,7 @@ fn gate(store: &Store, words: &[String], options: &[(&str, &str)]) -> anyhow::Re
     })
 }
 
-/// What a comparison of these says.
+/// Compares the sources.
 pub(super) fn compared(
     store: &Store,
     found: &[Source],
@@ -77,15 +77,15 @@ pub(super) fn compared(
     })
 }
 
-/// The settings that options of these names make.
+/// Builds the settings from comparison options.
 fn settings(options: &[(&str, &str)]) -> anyhow::Result<Settings> {
     Ok(comparison(options)?.settings(&[], None))
 }
 
-/// Options of a comparison of these names, read as on the command line.
+/// Parses comparison options like the command line.
 ///
 /// # Errors
-/// There is no such option, or it does not take this value.
+/// If there is no such option, or its value is invalid.
 pub fn comparison(options: &[(&str, &str)]) -> anyhow::Result<ComparisonArgs> {
     let words = options
         .iter()
@@ -115,8 +115,8 @@ fn course(path: &Path, course: &Course, missing: usize) -> anyhow::Result<Histor
     derive(path, |store| history(store, &request))
 }
 
-/// Does something that keeps what follows from sessions. Where the disk is full, what was measured can be looked at all the
-/// same.
+/// Runs `work`, which stores derived data. If the disk is full, it runs on a copy of the store, so
+/// that results can still be viewed.
 fn derive<T>(path: &Path, work: impl Fn(&mut Store) -> anyhow::Result<T>) -> anyhow::Result<T> {
     let done = work(&mut Store::open_to_derive(path)?);
     match done {
@@ -131,7 +131,7 @@ fn planned(store: &Store, number: i64) -> anyhow::Result<Planned> {
     let Some(text) = store.plan(number)? else {
         return Ok(Planned::default());
     };
-    // A plan of another version is not known; what was measured of it is.
+    // The plan may have an unknown version; the runs can still be shown.
     let Ok(plan) = serde_json::from_str::<Plan>(&text) else {
         return Ok(Planned::default());
     };

@@ -1,6 +1,6 @@
-//! `speedwell serve`: the dashboard over the store, until Ctrl-C; and what is set for it: tokens and projects.
+//! `speedwell serve`: the dashboard, and the settings of a server such as tokens and projects.
 //!
-//! Decides on the words that are typed. Where it is served stands in `served.rs`.
+//! Dispatches subcommands. `served.rs` starts the server.
 
 #[cfg(feature = "serve")]
 mod background;
@@ -45,7 +45,7 @@ pub struct ServeArgs {
     dashboard: DashboardArgs,
 }
 
-/// What is set for a server.
+/// Subcommands for the settings of a server.
 #[derive(Debug, Subcommand)]
 enum ServeCommand {
     #[cfg(feature = "serve")]
@@ -62,10 +62,10 @@ enum ServeCommand {
     Prune(prune::PruneArgs),
 }
 
-/// Serves, or does what the words behind it ask for.
+/// Starts the server, or runs a subcommand.
 ///
 /// # Errors
-/// The store cannot be read, or nothing can be served there.
+/// If the store cannot be read, or the address cannot be served.
 #[cfg(feature = "serve")]
 pub fn run(args: &ServeArgs) -> anyhow::Result<Status> {
     match &args.command {
@@ -79,7 +79,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Status> {
     }
 }
 
-/// Says that this program has no dashboard.
+/// Reports that this program was built without the dashboard.
 ///
 /// # Errors
 /// Always.
@@ -91,10 +91,10 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Status> {
     )
 }
 
-/// Does `work` while a dashboard of the store at that path is served, if one is wished.
+/// Runs `work` while serving a dashboard for the store at `path`, if one is requested.
 ///
 /// # Errors
-/// No dashboard can be served, or what `work` says.
+/// If the dashboard cannot be served, or `work` fails.
 pub fn beside<T>(
     path: Option<&Path>,
     work: impl FnOnce() -> anyhow::Result<T>,

@@ -1,4 +1,4 @@
-//! `speedwell serve project`: what belongs together on a server.
+//! `speedwell serve project`: creates and lists the projects of a server.
 
 use crate::options::{DatabaseArgs, OutputArgs};
 use crate::{Status, status};
@@ -45,10 +45,10 @@ struct ListArgs {
     store: DatabaseArgs,
 }
 
-/// Does what the words ask for.
+/// Runs the subcommand.
 ///
 /// # Errors
-/// The store cannot be written, or a project cannot be called so.
+/// If the store cannot be written, or the name is not valid.
 pub fn run(args: &ProjectArgs) -> anyhow::Result<Status> {
     match &args.command {
         ProjectCommand::Add(args) => add(args),
@@ -56,10 +56,11 @@ pub fn run(args: &ProjectArgs) -> anyhow::Result<Status> {
     }
 }
 
-/// The project of that name, which is made where there is none. The one of the tables of the start goes by their name.
+/// Returns the project of that name, creating it if needed. The first project goes by its name in
+/// addresses.
 ///
 /// # Errors
-/// It cannot be called so, or the store cannot be written.
+/// If the name is not valid, or the store cannot be written.
 pub fn ensure_project(store: &mut Store, path: &Path, name: &str) -> anyhow::Result<Project> {
     if name != project_name(path) {
         return store.add_project(name);
@@ -103,7 +104,7 @@ fn list(args: &ListArgs) -> anyhow::Result<Status> {
     Ok(Status::DONE)
 }
 
-/// Adds to the audit what was done on the machine of the server.
+/// Records an action on the server's command line in the audit log.
 pub fn note(store: &mut Store, what: &str, subject: &str) -> anyhow::Result<()> {
     store.note_in_audit(&AuditLine {
         at_unix_ms: unix_ms(),

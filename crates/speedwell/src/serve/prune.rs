@@ -1,4 +1,4 @@
-//! `speedwell serve prune`: sessions that need not be kept any longer, by the rule of their project.
+//! `speedwell serve prune`: deletes sessions that the retention rules no longer keep.
 
 use super::backup::of_project;
 use crate::options::{DatabaseArgs, OutputArgs, parse};
@@ -10,9 +10,9 @@ use speedwell_report::{self as report, count};
 use speedwell_results::store::{Keep, Overview};
 use std::time::Duration;
 
-/// For how long a deletion can be taken back.
+/// How long a deletion can be undone.
 const TAKEN_BACK: Duration = Duration::from_secs(7 * 86_400);
-/// After which time a session that is arriving no longer does.
+/// Age after which an unfinished upload is dropped.
 const ARRIVING: Duration = Duration::from_secs(7 * 86_400);
 
 /// Delete sessions that need not be kept: failed ones and those of branches, after some days
@@ -61,10 +61,10 @@ fn days(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Deletes, or takes a deletion back.
+/// Deletes sessions, or undoes a deletion.
 ///
 /// # Errors
-/// The store cannot be written; there is no such session.
+/// If the store cannot be written, or there is no such session.
 pub fn run(args: &PruneArgs) -> anyhow::Result<Status> {
     let mut store = of_project(&args.store.path()?, args.project.as_deref())?;
     if let Some(id) = &args.undelete {

@@ -1,6 +1,6 @@
-//! The dashboard while it is served: where, to whom, and how its pages find what commands find.
+//! Starts the dashboard: address, access and lookups.
 //!
-//! Pages are in `web`, safety is in `serve`. Start at [`run`].
+//! `web` builds the pages, `serve` enforces limits. Start at [`run`].
 
 use super::lookups::LOOKUPS;
 use super::{background, commenting};
@@ -19,13 +19,14 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How soon an interruption is noticed.
+/// How soon an interrupt is noticed.
 const NOTICED: Duration = Duration::from_millis(100);
 
-/// Serves until it is interrupted, which is how it is meant to end.
+/// Serves until interrupted.
 ///
 /// # Errors
-/// The store cannot be read, nothing can be served there, or others could reach it without protection.
+/// If the store cannot be read, the address cannot be served, or others could reach it without
+/// protection.
 pub fn run(args: &DashboardArgs) -> anyhow::Result<Status> {
     let ready = Ready::of(args)?;
     ready.tell(args.open, "until Ctrl-C");
@@ -47,15 +48,15 @@ pub fn run(args: &DashboardArgs) -> anyhow::Result<Status> {
     Ok(Status::DONE)
 }
 
-/// A server that listens already and answers once it runs.
+/// Server that is listening already, and answers once it runs.
 pub struct Ready {
     pub server: Server,
     pub site: Arc<Site>,
     pub stopper: Stopper,
     path: PathBuf,
-    /// Where people come in.
+    /// URL for users.
     url: String,
-    /// Where it listens, if that is not there.
+    /// Listening address, if it differs from `url`.
     behind: String,
 }
 
@@ -65,7 +66,7 @@ impl Ready {
     pub fn of(args: &DashboardArgs) -> anyhow::Result<Ready> {
         let path = args.store.path()?;
         if path.is_file() || Store::server(&path).is_some() {
-            // What is wrong with it is said now, not on every page; an old one is brought up to date.
+            // Report a broken store now instead of on every page, and migrate an old one.
             Store::open_to_read(&path)?;
         }
         let door = Door::of(args)?;
@@ -101,7 +102,7 @@ impl Ready {
         })
     }
 
-    /// Says where it is, and opens it in a browser if that is wished.
+    /// Prints the URL, and opens it in a browser if requested.
     pub fn tell(&self, opens: bool, until: &str) {
         let Ready { url, behind, .. } = self;
         status::note(&format!(
@@ -120,7 +121,7 @@ impl Ready {
     }
 }
 
-/// A store as it may be shown: without what stands behind the address of a server.
+/// Formats a store for display, without the query of a database URL.
 fn shown(path: &Path) -> String {
     let text = path.display().to_string();
     let text = match Store::server(path) {
@@ -153,18 +154,18 @@ fn in_words(error: &speedwell_serve::Error, path: &Path) -> anyhow::Error {
     }
 }
 
-/// Where is listened, and who can come in there.
+/// Where to listen, and who can connect.
 struct Door {
     listen: Listen,
     proxy: Option<Proxy>,
-    /// Whether only programs of this machine can, and none of them brings others.
+    /// Whether only users of this machine can connect, without a proxy that forwards others.
     is_local: bool,
     public: Option<String>,
 }
 
 impl Door {
     /// # Errors
-    /// Options that do not go together, or an address that is none.
+    /// If options conflict, or an address is invalid.
     fn of(args: &DashboardArgs) -> anyhow::Result<Door> {
         let listen = match args.bind.as_deref() {
             None => {
@@ -213,7 +214,7 @@ impl Door {
     }
 
     /// # Errors
-    /// The certificate or its key cannot be read, or an address is none.
+    /// If the certificate or its key cannot be read, or an address is invalid.
     fn options(&self, args: &DashboardArgs) -> anyhow::Result<Options> {
         let tls = match (&args.cert, &args.key) {
             (Some(cert), Some(key)) => Some(Tls::from_files(cert, key)?),
@@ -246,7 +247,7 @@ impl Door {
         })
     }
 
-    /// Where it listens, if that is not where people come in.
+    /// Describes the listening address, if it differs from the URL for users.
     fn behind(&self, addresses: &[Address]) -> String {
         match (addresses.first(), &self.public) {
             (Some(Address::Tcp(address)), Some(_)) => format!(", listening at {address},"),
@@ -255,7 +256,7 @@ impl Door {
         }
     }
 
-    /// The address by which people come in, with a slash at its end.
+    /// Returns the URL for users, with a trailing slash.
     fn url(&self, addresses: &[Address]) -> String {
         if let Some(url) = &self.public {
             return format!("{}/", url.trim_end_matches('/'));
@@ -268,8 +269,8 @@ impl Door {
     }
 }
 
-/// Refuses a published name of another machine where everybody who reaches the socket counts as a user of this machine:
-/// whatever brings requests under that name brings those of everybody.
+/// Rejects a public URL that names another machine, if everyone who reaches the socket counts as a
+/// user of this machine: whatever forwards requests under that name forwards those of everyone.
 fn refuse_others(url: &str, listen: &Listen) -> anyhow::Result<()> {
     let hosts = Hosts::public(url)?;
     let Some(name) = hosts.elsewhere() else {
@@ -286,10 +287,10 @@ fn refuse_others(url: &str, listen: &Listen) -> anyhow::Result<()> {
     )
 }
 
-/// The proxy that is believed.
+/// Parses the trusted proxy.
 ///
 /// # Errors
-/// It is not the address of one machine, or cannot connect to where is listened.
+/// If it is not the address of one machine, or cannot connect to the listening address.
 fn proxy_at(proxy: &str, listen: &Listen) -> anyhow::Result<Proxy> {
     let is_socket = matches!(listen, Listen::Unix(_));
     if proxy == "unix" {
@@ -339,7 +340,7 @@ fn addresses(files: &Assets) -> anyhow::Result<AssetAddresses> {
     })
 }
 
-/// Opens an address in the browser of the user, whichever that is; `url` is the same without the key.
+/// Opens an address in the user's browser; `url` is the same without the key.
 fn open(address: &str, url: &str) {
     let begun = Command::new("xdg-open")
         .arg(address)

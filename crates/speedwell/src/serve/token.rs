@@ -1,4 +1,4 @@
-//! `speedwell serve token`: who may do what on a server.
+//! `speedwell serve token`: permissions on a server.
 
 use super::project::{ensure_project, note};
 use crate::options::{DatabaseArgs, OutputArgs, parse};
@@ -92,7 +92,7 @@ impl From<ScopeName> for Scope {
     }
 }
 
-/// Days, or what a duration is elsewhere.
+/// Parses a number of days, or any other duration.
 fn lifetime(text: &str) -> Result<Duration, String> {
     let days = text
         .strip_suffix('d')
@@ -105,10 +105,10 @@ fn lifetime(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Does what the words ask for.
+/// Runs the subcommand.
 ///
 /// # Errors
-/// The store cannot be written, or there is no such token.
+/// If the store cannot be written, or there is no such token.
 pub fn run(args: &TokenArgs) -> anyhow::Result<Status> {
     match &args.command {
         TokenCommand::Add(args) => add(args),

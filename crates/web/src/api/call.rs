@@ -1,4 +1,4 @@
-//! One request to the API, with everything that its answer needs.
+//! Context of one API request.
 
 use super::problem::Problem;
 use super::writers::Writers;
@@ -11,33 +11,28 @@ use serde_json::Value;
 use speedwell_model::Session;
 use speedwell_results::store::{Sender, Store};
 
-/// A request that may be answered.
+/// An API request whose caller has permission.
 #[derive(Debug)]
 pub struct Call<'a> {
-    /// What is served.
     pub site: &'a Site,
-    /// Connections that write.
     pub writers: &'a Writers,
-    /// The parts of the path that are names, in their order; the first is the project.
+    /// The names in the path, in order; the first is the project.
     pub names: &'a [String],
-    /// Behind the `?`.
+    /// The text after the `?`.
     pub query: &'a str,
-    /// What was sent.
     pub body: &'a Bytes,
-    /// Who asks.
     pub caller: &'a Caller,
 }
 
 impl Call<'_> {
-    /// The name of the project.
     pub fn project(&self) -> &str {
         self.names.first().map_or("", String::as_str)
     }
 
-    /// The identity of the session.
+    /// Returns the session id.
     ///
     /// # Errors
-    /// It cannot be one.
+    /// If it is not a valid id.
     pub fn session_id(&self) -> Result<&str, Problem> {
         let id = self.names.get(1).map_or("", String::as_str);
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
@@ -49,13 +44,13 @@ impl Call<'_> {
         Ok(id)
     }
 
-    /// Notes what was done to a session.
+    /// Records an action on a session in the audit log.
     pub fn audit(&self, what: &str, id: &str, result: &str) {
         let project = Some(self.project());
         self.site.note(self.caller, project, what, id, result);
     }
 
-    /// Who sends, and when.
+    /// Returns who sends the request, and when.
     pub fn sender(&self) -> Sender<'_> {
         Sender {
             token: self.caller.token.as_deref(),
@@ -63,10 +58,10 @@ impl Call<'_> {
         }
     }
 
-    /// Refuses a session that the token may not push: of another branch or machine than it is bound to.
+    /// Rejects a session of a branch or machine that the token is not allowed to push.
     ///
     /// # Errors
-    /// 403, which is noted in the audit.
+    /// 403, which is recorded in the audit log.
     pub fn ensure_may_push(&self, session: &Session) -> Result<(), Problem> {
         let caller = self.caller;
         let origin = session.origin.as_ref();
@@ -92,18 +87,18 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// What follows the `?`.
+    /// Parses the query.
     ///
     /// # Errors
-    /// It is not understood.
+    /// If it is invalid.
     pub fn read_query(&self) -> Result<Query, Problem> {
         Ok(Query::parse(self.query)?)
     }
 
-    /// Does something with the connection that writes the project's tables.
+    /// Runs `work` with the write connection to the project's store.
     ///
     /// # Errors
-    /// There is no such project, its tables cannot be opened, or what `work` says.
+    /// If there is no such project, its store cannot be opened, or `work` fails.
     pub fn write<T>(
         &self,
         work: impl FnOnce(&mut Store) -> Result<T, Problem>,
@@ -112,7 +107,7 @@ impl Call<'_> {
     }
 }
 
-/// An answer in JSON.
+/// Builds a JSON response.
 pub fn reply(status: StatusCode, body: &Value) -> Response<Body> {
     let mut response = Response::new(Body::from(body.to_string() + "\n"));
     *response.status_mut() = status;

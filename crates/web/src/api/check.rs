@@ -1,33 +1,34 @@
-//! What a session may be that a stranger sends: how deep, how wide, how long its names, which numbers.
+//! Limits on uploaded sessions: nesting, number of keys, length of names, range of numbers.
 //!
-//! The text is looked through before anything is made of it, so that what is refused takes no memory; what needs to know
-//! what a name is, is checked once the session was read. Every refusal names the line, counted from 1.
+//! The raw text is scanned before it is parsed, so that what is rejected takes no memory. Checks
+//! that depend on the meaning of a value run after parsing. Errors of the scan name the line,
+//! counted from 1.
 
 use super::problem::Problem;
 use axum::http::StatusCode;
 use speedwell_model::{Session, Usage, Value};
 
-/// Bytes of a line.
+/// Maximum bytes of a line.
 const LINE: usize = 16 << 20;
-/// Brackets within brackets.
+/// Maximum nesting depth.
 const DEPTH: usize = 64;
-/// Keys of a line with data: 250,000 samples have so many.
+/// Maximum number of keys in a data line; 250,000 samples have that many.
 const KEYS: usize = 1_000_000;
-/// Keys of a header, each of which may become a variant or a program.
+/// Maximum number of keys in a header, each of which may become a variant or a program.
 const HEADER_KEYS: usize = 100_000;
-/// Bytes of a name.
+/// Maximum bytes of a name.
 pub const NAME: usize = 4 << 10;
-/// Parameters of a case.
+/// Maximum number of parameters of a case.
 const PARAMETERS: usize = 64;
 /// The last millisecond of the year 9999.
 const LATEST_UNIX_MS: i64 = 253_402_300_799_999;
 /// Nanoseconds of a year: no run takes longer.
 const LONGEST_NS: u64 = 366 * 24 * 3600 * 1_000_000_000;
 
-/// Looks through lines of which the first is line `at` of the session, counted from 0, without reading them.
+/// Scans lines without parsing them. The first one is line `at` of the session, counted from 0.
 ///
 /// # Errors
-/// 400 or 413, with the line.
+/// 400 or 413, naming the line.
 pub fn lines(text: &[u8], at: u64) -> Result<(), Problem> {
     let Ok(text) = std::str::from_utf8(text) else {
         return Err(Problem::bad("the body is no UTF-8"));
@@ -55,7 +56,7 @@ pub fn lines(text: &[u8], at: u64) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What was seen in a line.
+/// Result of scanning a line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Seen {
     depth: usize,
@@ -63,7 +64,7 @@ struct Seen {
     has_nul: bool,
 }
 
-/// Looks through a line of JSON, which need not be valid.
+/// Scans a line of JSON, which need not be valid.
 fn scan(line: &[u8]) -> Seen {
     let mut seen = Seen::default();
     let mut depth = 0_usize;
@@ -90,7 +91,8 @@ fn scan(line: &[u8]) -> Seen {
     seen
 }
 
-/// Checks a session that was read: whether it is the one that is announced, and what its names and numbers are like.
+/// Checks that a parsed session has the announced id, and that its names and numbers are within
+/// limits.
 ///
 /// # Errors
 /// 400 or 413.
@@ -130,7 +132,7 @@ pub fn session(session: &Session, id: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Whether a figure of what a run used is one that no machine has, and that sums of would overflow.
+/// Whether any value is too large to be real and could overflow sums.
 fn is_huge(usage: &Usage) -> bool {
     let figures = [
         Some(usage.user_ns),
@@ -145,7 +147,7 @@ fn is_huge(usage: &Usage) -> bool {
     figures.into_iter().flatten().any(|figure| figure > 1 << 56)
 }
 
-/// Refuses names that are too long.
+/// Rejects names that are too long.
 fn names(session: &Session) -> Result<(), Problem> {
     let check = |what: &str, name: &str| match name.len() {
         0..=NAME => Ok(()),
@@ -191,7 +193,7 @@ fn names(session: &Session) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The beginning of a name.
+/// Truncates a name.
 fn short(name: &str) -> String {
     name.chars().take(40).collect()
 }

@@ -1,7 +1,7 @@
-//! Figures for programs: what pages say, as JSON at addresses that only ever grow; series and points, what a gate says, tokens
-//! and the audit.
+//! Data endpoints: the documents of pages as JSON, series and points, the gate, tokens and the
+//! audit log.
 //!
-//! Everything is asked of the store with a limit, and says whether there is more.
+//! Points and the audit log are limited; the response says whether there are more points.
 
 use super::call::{Call, reply};
 use super::problem::Problem;
@@ -14,24 +14,24 @@ use speedwell_results::store::{Store, StoredPoint};
 
 type Answer = Result<Response<Body>, Problem>;
 
-/// Points of an answer, unless another number is asked for; and at most.
+/// Points in a response: default and maximum.
 const POINTS: usize = 1_000;
 const MOST_POINTS: usize = 10_000;
 
-/// Lines of the audit.
+/// Entries of the audit log in a response.
 const LINES: usize = 200;
 
-/// What the options of a gate are called.
+/// Option names of the gate.
 const OPTIONS: [&str; 4] = ["threshold", "method", "correct", "fail-on"];
 
-/// The document of a page of the project.
+/// Returns the document of a page of the project.
 pub fn of_project(call: &Call<'_>, page: &str) -> Answer {
-    // Names of projects need no escaping, and what is none has no page.
+    // Project names need no escaping; other names fail here.
     call.site.project(call.project())?;
     document(call, &format!("/{}/{page}.json", call.project()))
 }
 
-/// The document of a page of the server.
+/// Returns the document of a page of the server.
 pub fn document(call: &Call<'_>, path: &str) -> Answer {
     let address = match call.query {
         "" => path.to_owned(),
@@ -43,7 +43,7 @@ pub fn document(call: &Call<'_>, path: &str) -> Answer {
     Ok(answer::document(call.site, call.caller, &uri)?)
 }
 
-/// All series of the project.
+/// Returns all series of the project.
 pub fn series(call: &Call<'_>) -> Answer {
     call.read_query()?.check(&[])?;
     let project = call.site.project(call.project())?;
@@ -64,7 +64,7 @@ pub fn series(call: &Call<'_>) -> Answer {
     Ok(reply(StatusCode::OK, &json!({"series": rows})))
 }
 
-/// The newest points of a series.
+/// Returns the newest points of a series.
 pub fn points(call: &Call<'_>) -> Answer {
     let query = call.read_query()?;
     query.check(&["series", "most"])?;
@@ -106,7 +106,7 @@ fn point(stored: &StoredPoint) -> Value {
     })
 }
 
-/// What `speedwell compare --fail-on` would end with.
+/// Returns the exit status that `speedwell compare --fail-on` would have.
 pub fn gate(call: &Call<'_>) -> Answer {
     let query = call.read_query()?;
     query.check(&[
@@ -142,7 +142,7 @@ pub fn gate(call: &Call<'_>) -> Answer {
     ))
 }
 
-/// Refuses what would take too long.
+/// Rejects comparisons that would take too long.
 fn check_size(call: &Call<'_>, store: &Store, words: &[String]) -> Result<(), Problem> {
     let mut runs = 0;
     for word in words {
@@ -161,7 +161,7 @@ fn check_size(call: &Call<'_>, store: &Store, words: &[String]) -> Result<(), Pr
     Err(Problem::bad(words).too_large())
 }
 
-/// The tokens, of which nothing shown is secret.
+/// Lists the tokens, without secrets.
 pub fn tokens(call: &Call<'_>) -> Answer {
     call.read_query()?.check(&[])?;
     let tokens = call.site.first.read(|store| Ok(store.tokens()?))?;
@@ -184,7 +184,7 @@ pub fn tokens(call: &Call<'_>) -> Answer {
     Ok(reply(StatusCode::OK, &json!({"tokens": rows})))
 }
 
-/// The newest lines of the audit.
+/// Returns the newest entries of the audit log.
 pub fn audit(call: &Call<'_>) -> Answer {
     call.read_query()?.check(&[])?;
     let lines = call.site.first.read(|store| Ok(store.audit(LINES)?))?;

@@ -1,7 +1,8 @@
-//! What programs ask of the server, below `/api/v1/`: sessions come in here, and figures go out.
+//! The HTTP API for programs, below `/api/v1/`: sessions go in, results come out.
 //!
-//! Decides which addresses there are and who may ask what; `routes.rs` is the table of them, of which the OpenAPI document
-//! is made. v1 only grows. Answers are JSON, refusals are [`problem::Problem`]s. Start at [`router`].
+//! Decides which endpoints exist and which permission each needs. The table in `routes.rs` defines
+//! them; the OpenAPI document is generated from it. v1 is only ever extended. Responses are JSON,
+//! errors are [`problem::Problem`]s. Start at [`router`].
 
 mod call;
 mod check;
@@ -28,13 +29,13 @@ use speedwell_serve::etag::unless_known;
 use std::sync::Arc;
 use writers::Writers;
 
-/// Threads that take sessions in: reading them is the work, writing them happens one after the other.
+/// Threads for API requests. Parsing sessions is the work; writes are serialized per project.
 const THREADS: usize = 4;
 
-/// Bytes of a body, unpacked.
+/// Maximum bytes of a body, decompressed.
 const BODY: usize = 64 << 20;
 
-/// The API of a site.
+/// State of the API.
 #[derive(Debug)]
 struct Api {
     site: Arc<Site>,
@@ -42,10 +43,10 @@ struct Api {
     pool: Pool,
 }
 
-/// All of it.
+/// Returns the router of the API.
 ///
 /// # Errors
-/// The system gives no more threads.
+/// If the system cannot start threads.
 pub fn router(site: Arc<Site>) -> anyhow::Result<Router> {
     let api = Api {
         site,
@@ -77,7 +78,7 @@ async fn answered(
     let (parts, body) = request.into_parts();
     let (route, names) = routes::found(&parts.method, parts.uri.path())?;
     let (api_pool, heavy) = (api.pool.clone(), api.site.heavy.clone());
-    // Who may not ask is told so before anything is read of what he sends.
+    // Reject unauthorized callers before reading the body.
     let caller = {
         let (api, headers, names) = (api.clone(), parts.headers.clone(), names.clone());
         let client = client.clone();

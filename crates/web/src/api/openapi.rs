@@ -1,10 +1,10 @@
-//! The OpenAPI document, made of the table of addresses, so that it names all of them and no other.
+//! Generates the OpenAPI document from the route table, so that it is complete.
 
 use super::route::{Route, Takes};
 use crate::access::Need;
 use serde_json::{Map, Value, json};
 
-/// The document (<https://spec.openapis.org/oas/v3.1.0>).
+/// Builds the document (<https://spec.openapis.org/oas/v3.1.0>).
 pub fn document(routes: &[Route]) -> Value {
     let mut paths = Map::new();
     for route in routes {
@@ -101,7 +101,7 @@ fn parameters(route: &Route) -> Vec<Value> {
     names.chain(keys).collect()
 }
 
-/// `put_project_sessions_id`.
+/// Builds an operation id such as `put_project_sessions_id`.
 fn name_of(route: &Route) -> String {
     let is_letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let path: String = route.path.chars().map(is_letter).collect();

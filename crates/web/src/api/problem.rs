@@ -1,28 +1,26 @@
-//! Why the API does not do something: always `{"error", "hint"}` and what a program needs to go on, as
-//! `application/problem+json` (RFC 9457 leaves the keys to us).
+//! Errors of the API: always `{"error", "hint"}`, plus data that a program needs to continue, as
+//! `application/problem+json` (RFC 9457 allows other members).
 
 use crate::refusal::Refusal;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Map, Value};
 
-/// A refusal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
-    /// Of the answer.
     pub status: StatusCode,
     /// What is wrong.
     pub error: String,
-    /// What helps.
+    /// How to fix it.
     pub hint: Option<String>,
-    /// When to try again, in seconds.
+    /// When to retry, in seconds.
     pub retry_after_s: Option<u64>,
-    /// What a program needs to go on.
+    /// Data that a program needs to continue.
     pub more: Box<Map<String, Value>>,
 }
 
 impl Problem {
-    /// One without a hint.
+    /// Creates an error without a hint.
     pub fn new(status: StatusCode, error: impl Into<String>) -> Problem {
         Problem {
             status,
@@ -33,35 +31,33 @@ impl Problem {
         }
     }
 
-    /// The request makes no sense.
+    /// The request is invalid.
     pub fn bad(error: impl Into<String>) -> Problem {
         Problem::new(StatusCode::BAD_REQUEST, error)
     }
 
-    /// There is no such thing.
+    /// The requested thing does not exist.
     pub fn missing(error: impl Into<String>) -> Problem {
         Problem::new(StatusCode::NOT_FOUND, error)
     }
 
-    /// The same, because something is too large.
+    /// Changes the status: something is too large.
     pub fn too_large(mut self) -> Problem {
         self.status = StatusCode::PAYLOAD_TOO_LARGE;
         self
     }
 
-    /// The same with something that helps.
     pub fn hint(mut self, hint: impl Into<String>) -> Problem {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same with a key that a program reads.
+    /// Adds a member for programs.
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Problem {
         self.more.insert(key.to_owned(), value.into());
         self
     }
 
-    /// The answer.
     pub fn answer(self) -> Response<Body> {
         let mut body = *self.more;
         body.insert("error".to_owned(), self.error.into());
@@ -78,7 +74,8 @@ impl Problem {
     }
 }
 
-/// A store that is away or full is no fault of the request: 503 or 507, and nothing of it is kept.
+/// A store that is unreachable or full is not the client's fault: 503 or 507, and nothing is
+/// stored.
 impl From<anyhow::Error> for Problem {
     fn from(error: anyhow::Error) -> Problem {
         Problem::from(Refusal::from(error))

@@ -1,4 +1,4 @@
-//! What is known of an address of the API.
+//! Description of an API endpoint.
 
 use super::call::Call;
 use super::problem::Problem;
@@ -6,31 +6,28 @@ use crate::access::Need;
 use axum::body::Body;
 use axum::http::Response;
 
-/// An address.
 #[derive(Debug)]
 pub struct Route {
-    /// The method.
     pub method: &'static str,
-    /// Behind `/api/v1/`; parts in braces are names.
+    /// Path after `/api/v1/`; parts in braces are names.
     pub path: &'static str,
-    /// Who may ask.
+    /// Permission that it requires.
     pub need: Need,
-    /// What for.
+    /// Short description.
     pub summary: &'static str,
-    /// Keys behind the `?`, with what they mean.
+    /// Query keys with their descriptions.
     pub query: &'static [(&'static str, &'static str)],
-    /// What is sent.
+    /// Kind of request body.
     pub takes: Takes,
-    /// Whether it takes long, as comparisons do.
+    /// Whether it is expensive, such as a comparison.
     pub is_heavy: bool,
-    /// The statuses of answers that are no refusals, with their meanings.
+    /// Success statuses with their descriptions.
     pub gives: &'static [(u16, &'static str)],
-    /// What answers.
     pub(super) answer: Answer,
 }
 
 impl Route {
-    /// The names in a path, if it is of this form.
+    /// Returns the names in a path that matches this route.
     pub fn names(&self, parts: &[String]) -> Option<Vec<String>> {
         let mut names = Vec::new();
         let mut forms = self.path.split('/');
@@ -45,16 +42,16 @@ impl Route {
     }
 }
 
-/// What the body of a request is.
+/// Kind of request body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
     /// None.
     Nothing,
     /// Lines of a session.
     Lines,
-    /// An object.
+    /// A JSON object.
     Json,
 }
 
-/// How an address is answered.
+/// Handler of an endpoint.
 pub type Answer = fn(&Call<'_>) -> Result<Response<Body>, Problem>;

@@ -1,6 +1,7 @@
-//! The table of all addresses of the API: method, path, who may ask, what for, and what answers.
+//! Table of all API endpoints: method, path, permission, description and handler.
 //!
-//! The OpenAPI document is made of it, and the tests ask each of its rows with each kind of token.
+//! The OpenAPI document is generated from it, and the tests request each row with each kind of
+//! token.
 
 use super::call::reply;
 use super::problem::Problem;
@@ -9,7 +10,7 @@ use super::{data, openapi, sessions};
 use crate::access::Need;
 use axum::http::{Method, StatusCode};
 
-/// All addresses.
+/// All endpoints.
 pub const ROUTES: &[Route] = &[
     Route {
         method: "GET",
@@ -225,7 +226,7 @@ pub const ROUTES: &[Route] = &[
     },
 ];
 
-/// A document that whoever may read asks for.
+/// Route for a document that requires read permission.
 const fn document(
     path: &'static str,
     summary: &'static str,
@@ -236,7 +237,7 @@ const fn document(
         method: "GET",
         path,
         need: match path.as_bytes() {
-            // The list itself leaves out what may not be read.
+            // The list itself omits projects that the caller may not read.
             b"projects" => Need::Nothing,
             _ => Need::Read,
         },
@@ -249,7 +250,7 @@ const fn document(
     }
 }
 
-/// One that takes long.
+/// Route for an expensive document.
 const fn heavy(
     path: &'static str,
     summary: &'static str,
@@ -262,10 +263,10 @@ const fn heavy(
     }
 }
 
-/// The route of a request, and the names in its path.
+/// Finds the route of a request, and the names in its path.
 ///
 /// # Errors
-/// 404, or 405 with the methods that there are.
+/// 404, or 405 with the allowed methods.
 pub(super) fn found(method: &Method, path: &str) -> Result<(&'static Route, Vec<String>), Problem> {
     let Some(path) = path.strip_prefix("/api/v1/") else {
         return Err(Problem::missing("there is no such version of the API").hint("/api/v1/"));

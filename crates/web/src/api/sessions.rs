@@ -1,7 +1,7 @@
-//! Sessions that are pushed: in one request, or line by line and finished; and the way back.
+//! Upload of sessions, in one request or line by line, and download.
 //!
-//! Decides what the answers are. Everything may be asked twice, because an answer may be lost: what is here stays, and the
-//! second answer is 200. What is another session of the same identity is 409, and never replaces the one that is here.
+//! Every request can be repeated, because a response may be lost: stored data stay, and the second
+//! response is 200. A different session with the same id is 409 and never replaces the stored one.
 
 use super::call::{Call, reply};
 use super::check;
@@ -16,10 +16,10 @@ use speedwell_results::store::{Arrival, Digest, Store, line_count};
 
 type Answer = Result<Response<Body>, Problem>;
 
-/// Bytes of all lines of one session.
+/// Maximum bytes of all lines of a session.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// A session, whole or its header.
+/// Receives a whole session or its header.
 pub fn put(call: &Call<'_>) -> Answer {
     let id = call.session_id()?;
     check::lines(call.body, 0)?;
@@ -46,7 +46,7 @@ pub fn put(call: &Call<'_>) -> Answer {
     }
 }
 
-/// Reads a header alone, so that a session that would be refused is so before its lines are sent.
+/// Parses a header alone, so that a session is rejected before its lines are sent.
 fn header(call: &Call<'_>, id: &str) -> Result<Session, Problem> {
     let text = std::str::from_utf8(call.body).unwrap_or_default();
     let session = json_lines::read_header(text).map_err(unreadable)?;
@@ -55,7 +55,7 @@ fn header(call: &Call<'_>, id: &str) -> Result<Session, Problem> {
     Ok(session)
 }
 
-/// Further lines.
+/// Receives further lines.
 pub fn patch(call: &Call<'_>) -> Answer {
     let id = call.session_id()?;
     let query = call.read_query()?;
@@ -86,7 +86,7 @@ pub fn patch(call: &Call<'_>) -> Answer {
     })
 }
 
-/// That all lines were sent.
+/// Finishes an upload.
 pub fn finish(call: &Call<'_>) -> Answer {
     let id = call.session_id()?;
     let body: Value = serde_json::from_slice(call.body)
@@ -117,7 +117,7 @@ pub fn finish(call: &Call<'_>) -> Answer {
     let read = match read(call, id, &text, digest) {
         Ok(read) => read,
         Err(problem) => {
-            // What is here cannot become the session, so its sender has to begin again.
+            // The stored lines cannot become the session, so the client has to start over.
             call.write(|store| Ok(store.drop_upload(id)?))?;
             return Err(problem);
         }
@@ -125,7 +125,7 @@ pub fn finish(call: &Call<'_>) -> Answer {
     call.write(|store| take_in(call, store, id, &read))
 }
 
-/// How far a session is.
+/// Returns the progress of an upload.
 pub fn upload(call: &Call<'_>) -> Answer {
     let id = call.session_id()?;
     call.write(|store| match store.arrival(id)? {
@@ -136,7 +136,7 @@ pub fn upload(call: &Call<'_>) -> Answer {
     })
 }
 
-/// A session with all its lines.
+/// Returns a session with all its lines.
 pub fn get(call: &Call<'_>) -> Answer {
     let id = call.session_id()?;
     let lines = call.write(|store| {
@@ -151,7 +151,6 @@ pub fn get(call: &Call<'_>) -> Answer {
     Ok(response)
 }
 
-/// Deletes a session.
 pub fn delete(call: &Call<'_>) -> Answer {
     let id = call.session_id()?;
     call.write(|store| {
@@ -166,7 +165,7 @@ pub fn delete(call: &Call<'_>) -> Answer {
     })
 }
 
-/// Gives a session a name more.
+/// Adds a tag to a session.
 pub fn tag(call: &Call<'_>) -> Answer {
     let id = call.session_id()?;
     let body: Value = serde_json::from_slice(call.body)
@@ -187,7 +186,7 @@ pub fn tag(call: &Call<'_>) -> Answer {
     })
 }
 
-/// A session that was read, with what is kept of it.
+/// A parsed session with its derived data.
 struct Arrived {
     session: Session,
     points: Option<SessionPoints>,
@@ -195,7 +194,7 @@ struct Arrived {
     size: (u64, u64),
 }
 
-/// Reads a whole session, and checks it before anybody waits for it.
+/// Parses and checks a whole session, before taking the write connection.
 fn read(call: &Call<'_>, id: &str, lines: &[u8], digest: &str) -> Result<Arrived, Problem> {
     let (sent, here) = (parsed(digest)?, Digest::of(lines));
     if sent != here {
@@ -225,7 +224,7 @@ fn take_in(call: &Call<'_>, store: &mut Store, id: &str, read: &Arrived) -> Answ
     match store.take_in(&read.session, read.digest, read.size, &sender)? {
         Arrival::Stored(number) => {
             if let Some(points) = &read.points {
-                // They follow from the session: whoever looks at history makes them where they are missing.
+                // Derived data: history recomputes missing points on demand.
                 let _ = store.keep_points(number, points);
             }
             call.audit("push", id, "done");

@@ -1,5 +1,5 @@
-//! Connections that write, one for the tables of each project: whoever writes waits for the one before, in the order of
-//! coming, instead of trying again and again whether the tables are free.
+//! Write connections, one per project: writers queue for it in order, instead of retrying until the
+//! store is unlocked.
 
 use super::problem::Problem;
 use crate::refusal::Refusal;
@@ -9,18 +9,18 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A connection, once somebody has written.
+/// A connection, opened by the first writer.
 type Writer = Arc<Mutex<Option<Store>>>;
 
-/// The connections that write.
+/// The write connections.
 #[derive(Debug, Default)]
 pub struct Writers(Mutex<HashMap<PathBuf, Writer>>);
 
 impl Writers {
-    /// Does something with the connection that writes the tables of a project.
+    /// Runs `work` with the write connection to a project's store.
     ///
     /// # Errors
-    /// There is no such project, its tables cannot be opened, or what `work` says.
+    /// If there is no such project, its store cannot be opened, or `work` fails.
     pub fn with<T>(
         &self,
         site: &Site,
@@ -33,7 +33,7 @@ impl Writers {
             known.entry(path.clone()).or_default().clone()
         };
         let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
-        // Taken out, so that one whose user panicked in the middle of something is not used again.
+        // Taken out, so that a connection whose user panicked halfway is not used again.
         let mut store = match writer.take() {
             Some(store) => store,
             None => {

@@ -1,4 +1,4 @@
-//! `/PROJECT/alerts`: what `speedwell history changes --open` says.
+//! `/PROJECT/alerts`: the page of `speedwell history changes --open`.
 
 use super::{Page, Visit};
 use crate::access::Need;
@@ -48,8 +48,8 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
     })
 }
 
-/// The numbers of the open changes with what each is about, and behind them those that were judged: a judgement can be taken
-/// back.
+/// Lists the numbers and descriptions of the open changes, then of the judged ones, whose judgement
+/// can be taken back.
 fn judgeable(history: &History) -> Vec<(String, String)> {
     let all = history.series.iter().flat_map(|series| {
         let changes = series.trend.changes.iter();
@@ -70,7 +70,8 @@ fn judgeable(history: &History) -> Vec<(String, String)> {
     with_words.collect()
 }
 
-/// The open changes, each leading to the course of its case and to the comparison of the two revisions.
+/// Builds the table of open changes, linked to the trend of the case and to the revision after the
+/// change.
 pub fn open_changes(visit: Visit<'_>, history: &History) -> Document {
     let mut document = report::changes(history, &|_, change| change.is_open(), &visit.output());
     link_column(&mut document, "changes", "case", |case| {

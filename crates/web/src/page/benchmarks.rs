@@ -1,4 +1,4 @@
-//! `/PROJECT/benchmarks` and `/PROJECT/benchmarks/GROUP/NAME`: what was measured, by name.
+//! `/PROJECT/benchmarks` and `/PROJECT/benchmarks/GROUP/NAME`: benchmarks by name.
 
 use super::session::check_runs;
 use super::{Page, Visit};
@@ -10,7 +10,7 @@ use speedwell_report::html::Link;
 use speedwell_report::{self as report, Document};
 use std::collections::BTreeMap;
 
-/// All of them.
+/// Lists all benchmarks.
 pub fn all(visit: Visit<'_>) -> Result<Page, Refusal> {
     visit.query.check(&[])?;
     let mut document = report::benchmarks(&visit.store.benchmarks()?);
@@ -27,7 +27,7 @@ pub fn all(visit: Visit<'_>) -> Result<Page, Refusal> {
     })
 }
 
-/// One of them: its cases, and what its newest session says of it.
+/// Shows one benchmark: its cases, and its results in the newest session.
 pub fn one(visit: Visit<'_>, name: &str) -> Result<Page, Refusal> {
     visit.query.check(&[])?;
     let cases = visit.store.cases_of(name)?;
@@ -73,7 +73,8 @@ fn unknown(visit: Visit<'_>, name: &str) -> Result<Refusal, Refusal> {
     Ok(Refusal::missing(format!("there is no benchmark '{name}'")).nearest(pages.collect()))
 }
 
-/// The figures of a benchmark in one session, and how they depend on the parameter with the most values.
+/// Renders the results of a benchmark in one session, and their dependence on the parameter that
+/// [`studied`] selects.
 fn of_session(visit: Visit<'_>, session: &Session, name: &str) -> Result<Document, Refusal> {
     let part = session.part(|run| run.case.benchmark == name);
     let settings = (visit.project.lookups.settings)(&[])?;
@@ -91,7 +92,7 @@ fn of_session(visit: Visit<'_>, session: &Session, name: &str) -> Result<Documen
     Ok(found)
 }
 
-/// The parameter whose influence is worth a chart: the one with the most values that are numbers.
+/// Returns the parameter to chart: the one with the most numeric values, if it has at least three.
 fn studied(session: &Session) -> Option<String> {
     let mut values: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for run in &session.runs {

@@ -1,4 +1,4 @@
-//! `/PROJECT/branches/NAME`: what was measured on one branch.
+//! `/PROJECT/branches/NAME`: sessions of one branch.
 
 use super::{Page, Visit};
 use crate::link::encoded;
@@ -7,10 +7,10 @@ use speedwell_report::html::Link;
 use speedwell_report::{Block, Document};
 use speedwell_results::store::SessionFilter;
 
-/// Sessions of a branch that are listed; the list of sessions has all.
+/// Sessions listed; the page of sessions has all.
 const ROWS: usize = 50;
 
-/// Names under which most repositories keep what others are merged into.
+/// Usual names of the default branch.
 const USUAL: [&str; 2] = ["main", "master"];
 
 pub fn page(visit: Visit<'_>, name: &str) -> Result<Page, Refusal> {

@@ -1,7 +1,7 @@
-//! `?charts=NUMBER` behind the address of a page of many cases: some of its charts, as a page of their own.
+//! `?charts=NUMBER`: some of the charts of a page with many cases, as a separate page.
 //!
-//! Every page may have such parts, so no page knows of them: what was asked for is taken out of the query before, and the part
-//! out of the finished document. Start at [`Wanted::taken_from`].
+//! Works for every page without its knowledge: the key is removed from the query first, and the
+//! part is cut from the finished document. Start at [`Wanted::taken_from`].
 
 use super::Page;
 use crate::address::Format;
@@ -9,18 +9,18 @@ use crate::query::Query;
 use crate::refusal::Refusal;
 use speedwell_report::html::{Charts, Link, part_of_charts, parts_of_charts};
 
-/// What the number of a part is called in an address.
+/// Query key of the part number.
 const NAME: &str = "charts";
 
-/// Which part of a page is wanted, if not the page.
+/// Requested part of a page; `None` for the whole page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted(Option<usize>);
 
 impl Wanted {
-    /// What a query says of it, and the query without that.
+    /// Extracts the part from a query; also returns the query without it.
     ///
     /// # Errors
-    /// It is no number, or the format has no parts.
+    /// If it is not a number, or the format has no parts.
     pub fn taken_from(query: &Query, format: Format) -> Result<(Wanted, Query), Refusal> {
         let Some(number) = query.number(NAME)? else {
             return Ok((Wanted(None), query.clone()));
@@ -35,10 +35,10 @@ impl Wanted {
         Ok((Wanted(Some(number)), query.without(NAME)))
     }
 
-    /// That part of a page; `query` is that of the page.
+    /// Cuts the part from a page; `query` is that of the page.
     ///
     /// # Errors
-    /// It is not divided, or has fewer parts.
+    /// If the page has no parts, or fewer.
     pub fn of(self, page: Page, query: &Query) -> Result<Page, Refusal> {
         let Wanted(Some(number)) = self else {
             return Ok(page);
@@ -78,7 +78,7 @@ impl Wanted {
     }
 }
 
-/// Where the parts of a page are: what their addresses begin with, seen from the page.
+/// Returns the beginning of the addresses of a page's parts, relative to the page.
 pub fn beginning(query: &Query) -> String {
     query.with(NAME, Some(""))
 }

@@ -1,4 +1,4 @@
-//! `/PROJECT/compare`: what `speedwell compare` says of two stored sessions.
+//! `/PROJECT/compare`: the page of `speedwell compare` for two stored sessions.
 
 use super::session::{check_runs, elsewhere};
 use super::{Outcome, Page, Visit};
@@ -11,7 +11,6 @@ use speedwell_report::sources::{self, Labelled};
 use speedwell_report::{Block, Document, mark_calibrated};
 use speedwell_results::store::{Overview, SessionFilter};
 
-/// Options of the comparison.
 const OPTIONS: [&str; 3] = ["threshold", "method", "correct"];
 
 pub fn page(visit: Visit<'_>) -> Result<Outcome, Refusal> {
@@ -40,7 +39,7 @@ pub fn page(visit: Visit<'_>) -> Result<Outcome, Refusal> {
     compared(visit, &words).map(Outcome::from)
 }
 
-/// The comparison of two chosen sessions: the older one is the baseline.
+/// Compares two selected sessions; the older one is the baseline.
 fn ordered(visit: Visit<'_>, one: &str, other: &str) -> Result<Outcome, Refusal> {
     let number = |word: &str| word.trim_start_matches('@').parse::<i64>().ok();
     let (Some(first), Some(second)) = (number(one), number(other)) else {
@@ -51,7 +50,7 @@ fn ordered(visit: Visit<'_>, one: &str, other: &str) -> Result<Outcome, Refusal>
     Ok(Outcome::Elsewhere(visit.compare(&base, &with)))
 }
 
-/// A word of a request names a stored session, with a variant and a part of it perhaps; never a file.
+/// Checks that a word names a stored session, optionally with a variant or filter, and not a file.
 fn check(word: &str) -> Result<(), Refusal> {
     if word.starts_with('@') {
         return Ok(());
@@ -117,20 +116,20 @@ fn compared(visit: Visit<'_>, words: &[String]) -> Result<Page, Refusal> {
         links,
         filters: Some(form(visit)),
         sessions,
-        // What a word such as @base means may change without the store.
+        // A reference such as `@base:main` may resolve differently without a change of the store.
         is_lasting: !found.iter().any(is_running) && !words.iter().any(|w| w.contains(':')),
         ..Page::of(document)
     })
 }
 
-/// The session of a word without what is picked of it, as the end of an address.
+/// Encodes the session of a reference as a path, without its variant and filter.
 fn reference(word: &str) -> String {
     let end = word.find("::").unwrap_or(word.len());
     let end = word[..end].find('[').unwrap_or(end);
     crate::link::encoded_path(&word[..end])
 }
 
-/// Refuses what would take too long, before any run is read.
+/// Rejects comparisons that would take too long, before loading any run.
 fn check_size(visit: Visit<'_>, words: &[String]) -> Result<(), Refusal> {
     let mut overviews: Vec<Overview> = Vec::new();
     for word in words {
@@ -143,7 +142,7 @@ fn check_size(visit: Visit<'_>, words: &[String]) -> Result<(), Refusal> {
     check_runs(&overviews.iter().collect::<Vec<_>>())
 }
 
-/// Nothing to compare yet: the newest sessions, of which two are chosen.
+/// Shows the newest sessions to choose two from.
 fn choose(visit: Visit<'_>, hint: &str) -> Result<Page, Refusal> {
     let found = visit.store.selected(&SessionFilter::default(), 20)?;
     let mut document = Document::new("compare");

@@ -1,7 +1,7 @@
-//! `/PROJECT/live` and `/PROJECT/sessions/ID/live`: what is being measured.
+//! `/PROJECT/live` and `/PROJECT/sessions/ID/live`: sessions that are being measured.
 //!
-//! Verdicts are shown of cases that are decided, and of no others: a verdict that is looked at between the planned looks would
-//! be wrong more often than it says.
+//! Shows verdicts of decided cases only. A verdict inspected between the planned looks would have a
+//! higher error rate than stated.
 
 use super::session::{check_runs, known};
 use super::{Outcome, Page, Visit};
@@ -14,13 +14,13 @@ use speedwell_report::{self as report, Block, Document, LiveCase, LiveState};
 use speedwell_results::store::Overview;
 use std::collections::BTreeMap;
 
-/// Sessions that are shown at once.
+/// Maximum number of sessions shown.
 const ROWS: usize = 20;
 
-/// What can be chosen: that the page is loaded again and again, where there is no script to follow it.
+/// Query keys: `every` reloads the page periodically, for browsers without scripts.
 const NAMES: [&str; 1] = ["every"];
 
-/// All that is being measured.
+/// Shows everything that is being measured.
 pub fn all(visit: Visit<'_>) -> Result<Page, Refusal> {
     visit.query.check(&NAMES)?;
     let running = visit.store.running(ROWS)?;
@@ -59,7 +59,7 @@ pub fn all(visit: Visit<'_>) -> Result<Page, Refusal> {
     })
 }
 
-/// One session while it is being measured; afterwards its report.
+/// Shows one session while it is being measured; afterwards redirects to its report.
 pub fn one(visit: Visit<'_>, id: &str) -> Result<Outcome, Refusal> {
     visit.query.check(&NAMES)?;
     let known = known(visit, id)?;
@@ -70,7 +70,7 @@ pub fn one(visit: Visit<'_>, id: &str) -> Result<Outcome, Refusal> {
     progress_page(visit, &known).map(Outcome::from)
 }
 
-/// How far a session is.
+/// Shows the progress of a session.
 fn progress_page(visit: Visit<'_>, known: &Overview) -> Result<Page, Refusal> {
     let session = visit.store.session(known.number)?;
     let done = visit.store.finished_slots(known.number)?.len();
@@ -112,7 +112,7 @@ fn progress_page(visit: Visit<'_>, known: &Overview) -> Result<Page, Refusal> {
     })
 }
 
-/// Cases with their runs of each variant, in the order of their first runs.
+/// Counts the runs per case, in order of first run.
 fn cases(session: &Session, verdicts: &BTreeMap<String, String>) -> Vec<LiveCase> {
     let mut cases: Vec<LiveCase> = Vec::new();
     for run in &session.runs {
@@ -131,7 +131,7 @@ fn cases(session: &Session, verdicts: &BTreeMap<String, String>) -> Vec<LiveCase
     cases
 }
 
-/// The verdicts of decided cases: those of the look that decided them.
+/// Returns the verdicts of decided cases, which are those of the look that decided them.
 fn verdicts(
     visit: Visit<'_>,
     session: &Session,

@@ -1,4 +1,5 @@
-//! `/PROJECT/machines` and `/PROJECT/machines/NUMBER`: where was measured, and what changed there; and `/PROJECT/calibration`.
+//! `/PROJECT/machines`, `/PROJECT/machines/NUMBER`: machines and changes of their environment; and
+//! `/PROJECT/calibration`.
 
 use super::{Page, Visit};
 use crate::link::{link_by, link_column};
@@ -10,13 +11,14 @@ use speedwell_results::store::{SessionFilter, StoredMachine};
 /// Sessions of a machine that are listed.
 const ROWS: usize = 50;
 
-/// Sessions of a machine among which changes of circumstances are looked for.
+/// Sessions of a machine that are searched for changes of the environment.
 const LOOKED_AT: usize = 500;
 
-/// All of them.
+/// Lists all machines.
 pub fn all(visit: Visit<'_>) -> Result<Page, Refusal> {
     visit.query.check(&[])?;
-    // A machine is known from the points of its sessions. If those that lack some cannot get them, the page shows what is known.
+    // Machines are known from the points of their sessions. If computing missing points fails, the
+    // page shows the known machines.
     let _ = visit.project.summarise();
     let known = visit.store.machines()?;
     let calibrations = visit.store.calibrations()?;
@@ -36,7 +38,7 @@ pub fn all(visit: Visit<'_>) -> Result<Page, Refusal> {
     })
 }
 
-/// One of them.
+/// Shows one machine.
 pub fn one(visit: Visit<'_>, number: &str) -> Result<Page, Refusal> {
     visit.query.check(&[])?;
     let known = visit.store.machines()?;
@@ -84,7 +86,7 @@ pub fn one(visit: Visit<'_>, number: &str) -> Result<Page, Refusal> {
     })
 }
 
-/// What changed from each session to the next, the newest first.
+/// Returns what changed from each session to the next, newest first.
 fn changes(visit: Visit<'_>, numbers: &[i64]) -> Result<Vec<CircumstanceChange>, Refusal> {
     let mut changes = Vec::new();
     let mut before: Option<Vec<(String, String)>> = None;
@@ -113,7 +115,7 @@ fn changes(visit: Visit<'_>, numbers: &[i64]) -> Result<Vec<CircumstanceChange>,
     Ok(changes)
 }
 
-/// `/PROJECT/calibration`: how often each machine took a thing for different from itself.
+/// `/PROJECT/calibration`: lists the false alarms of each machine.
 pub fn calibration(visit: Visit<'_>) -> Result<Page, Refusal> {
     visit.query.check(&[])?;
     let mut document = report::calibrations(&visit.store.calibrations()?);

@@ -1,9 +1,11 @@
-//! The pages, one file each: a document, and what can be done from there.
+//! The pages, one file each: a document with links and forms.
 //!
-//! A page calls what the command of the same name calls; it decides nothing about figures. Start at [`page`].
+//! A page calls the same functions as the corresponding command and computes nothing itself. Start
+//! at [`page`].
 
-// A circle of files: every page takes a `Visit` and returns a `Page` of here, and `page` calls each of them by its address.
-// `site.rs` belongs to it because a site keeps the viewers of its live pages (`live.rs`), which are sent pages.
+// These files depend on each other: every page takes a `Visit` and returns a `Page` defined here,
+// and `page` calls each of them. `site.rs` is part of the cycle, because a site holds the viewers
+// of live pages (`live.rs`), which render pages.
 mod alerts;
 mod benchmarks;
 mod branch;
@@ -35,35 +37,32 @@ use speedwell_report::html::{Charts, Choice, Form, Link};
 use speedwell_report::{Block, Cell, Column, Document, Kind, Output, Row, Table};
 use speedwell_results::store::{Overview, Store};
 
-/// A page before its frame.
+/// A page without its layout.
 #[derive(Debug)]
 pub struct Page {
-    /// What it says.
     pub document: Document,
-    /// The way to it, behind the project; the last is the page itself.
+    /// Breadcrumbs after the project; the last is the page itself.
     pub crumbs: Vec<Link>,
-    /// What is near it.
+    /// Related pages.
     pub links: Vec<Link>,
-    /// What can be chosen.
     pub filters: Option<Form>,
-    /// Rows that can be chosen for a comparison.
+    /// Selection of rows for a comparison.
     pub choice: Option<Choice>,
-    /// The sessions behind it, by number.
+    /// Numbers of the sessions behind it.
     pub sessions: Vec<i64>,
-    /// What can be changed from here.
+    /// Forms that change something.
     pub changes: Vec<Form>,
-    /// A stream of events that it shows.
+    /// Address of its event stream.
     pub events: Option<String>,
-    /// Which charts it has, where it is a part of another page.
+    /// Which charts it shows, if it is a part of another page.
     pub charts: Charts,
-    /// Whether it says the same until the store changes.
+    /// Whether it stays valid until the store changes.
     pub is_lasting: bool,
-    /// The status of the answer.
     pub status: StatusCode,
 }
 
 impl Page {
-    /// A page that says this and offers nothing else.
+    /// Creates a page with this content and nothing else.
     pub fn of(document: Document) -> Page {
         Page {
             document,
@@ -81,12 +80,11 @@ impl Page {
     }
 }
 
-/// What an address leads to.
+/// Result of a request for a page.
 #[derive(Debug)]
 pub enum Outcome {
-    /// A page.
     Page(Box<Page>),
-    /// Another address.
+    /// A redirect to another address.
     Elsewhere(String),
 }
 
@@ -96,25 +94,20 @@ impl From<Page> for Outcome {
     }
 }
 
-/// One look at a page.
+/// Context of a request for a page.
 #[derive(Clone, Copy)]
 pub struct Visit<'v> {
-    /// Where.
     pub site: &'v Site,
-    /// In which project.
     pub project: &'v Project,
-    /// Who looks.
     pub caller: &'v Caller,
-    /// What is there.
+    /// The store of the project.
     pub store: &'v Store,
-    /// What was chosen.
     pub query: &'v Query,
-    /// In which format it is wanted.
     pub format: Format,
 }
 
 impl Visit<'_> {
-    /// What reports need to know: some draw only what the format can show.
+    /// Returns options for reports, some of which depend on the format.
     pub fn output(&self) -> Output {
         use speedwell_report::Format as Kind;
         Output {
@@ -127,48 +120,44 @@ impl Visit<'_> {
         }
     }
 
-    /// The address of a page of the project, from what stands behind the project's name.
+    /// Returns the address of a page of the project; `path` follows the project name.
     pub fn href(&self, path: &str) -> String {
         format!("/{}/{path}", self.project.name)
     }
 
-    /// The address of a session by its identity.
+    /// Returns the address of a session by id.
     pub fn session(&self, id: &str) -> String {
         self.href(&format!("sessions/{}", encoded(id)))
     }
 
-    /// The address of a session by its number.
+    /// Returns the address of a session by number.
     pub fn numbered(&self, number: i64) -> String {
         self.href(&format!("@{number}"))
     }
 
-    /// The address of a comparison.
     pub fn compare(&self, base: &str, with: &str) -> String {
         let (base, with) = (encoded(base), encoded(with));
         self.href(&format!("compare?base={base}&with={with}"))
     }
 
-    /// The address of a revision.
     pub fn revision(&self, id: &str) -> String {
         self.href(&format!("revisions/{}", encoded_path(id)))
     }
 
-    /// The address of a branch.
     pub fn branch(&self, name: &str) -> String {
         self.href(&format!("branches/{}", encoded_path(name)))
     }
 
-    /// The address of a benchmark.
     pub fn benchmark(&self, name: &str) -> String {
         self.href(&format!("benchmarks/{}", encoded_path(name)))
     }
 
-    /// The address of the course of a case.
+    /// Returns the address of the trend of a case.
     pub fn trend(&self, case: &str) -> String {
         self.href(&format!("trend?case={}", encoded(case)))
     }
 
-    /// The list of these sessions, each leading to its page.
+    /// Builds a linked list of these sessions.
     pub fn list(&self, sessions: &[Overview]) -> Document {
         let mut document = speedwell_report::sessions(&speedwell_report::Page {
             sessions,
@@ -191,7 +180,7 @@ impl Visit<'_> {
         document
     }
 
-    /// How two rows of such a list are chosen for a comparison.
+    /// Returns the selection of two rows of such a list for a comparison.
     pub fn choice(&self) -> Option<Choice> {
         Some(Choice {
             table: "sessions",
@@ -202,10 +191,10 @@ impl Visit<'_> {
     }
 }
 
-/// The page at a place.
+/// Builds the page at a place.
 ///
 /// # Errors
-/// There is none, or the store cannot be read.
+/// If there is no such page, or the store cannot be read.
 pub fn page(visit: Visit<'_>, place: &Place) -> Result<Outcome, Refusal> {
     match place {
         Place::Overview => overview::page(visit).map(Outcome::from),
@@ -232,10 +221,10 @@ pub fn page(visit: Visit<'_>, place: &Place) -> Result<Outcome, Refusal> {
     }
 }
 
-/// Letters of a long text in a list.
+/// Maximum length of a long text in a list, in characters.
 const LETTERS: usize = 60;
 
-/// Shortens the texts of a column of lists; programs get them whole.
+/// Shortens the texts of a column; the raw values stay complete.
 fn shorten(document: &mut Document, key: &str) {
     document.for_each_table(&mut |table| {
         let Some(at) = table.columns.iter().position(|column| column.key == key) else {
@@ -252,7 +241,7 @@ fn shorten(document: &mut Document, key: &str) {
     });
 }
 
-/// Adds pages that may be meant.
+/// Adds links to similar pages.
 pub fn add_nearest(document: &mut Document, nearest: &[(String, String)]) {
     if nearest.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! `/`: the projects that the visitor may read. Locally there is one.
+//! `/`: the projects that the caller may read; a local server has one.
 
 use super::{Page, Visit};
 use crate::link::{link_by, link_column};
@@ -9,7 +9,7 @@ use speedwell_results::store::{SessionFilter, Store};
 
 const DAY_MS: i64 = 86_400_000;
 
-/// More sessions than this are not counted.
+/// Sessions are counted up to this number.
 const COUNTED: usize = 1_000;
 
 pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
@@ -20,7 +20,7 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
             lines.push(project.read(|store| line(&project.name, store))?);
         }
     }
-    // The tables of a server that only keeps those of its projects hold nothing themselves.
+    // Omit the first project if it is empty: some servers only use its store to list the others.
     if lines.len() > 1 && lines[0].name == visit.site.first.name && lines[0].newest.is_none() {
         lines.remove(0);
     }
@@ -36,7 +36,7 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
     Ok(Page::of(document))
 }
 
-/// What is said of a project.
+/// Summarizes a project.
 fn line(name: &str, store: &Store) -> Result<ProjectLine, Refusal> {
     let sessions = store.selected_numbers(&SessionFilter::default(), COUNTED + 1)?;
     Ok(ProjectLine {
@@ -50,7 +50,7 @@ fn line(name: &str, store: &Store) -> Result<ProjectLine, Refusal> {
     })
 }
 
-/// How many sessions began on each of the last seven days.
+/// Returns the number of sessions started on each of the last seven days.
 fn week(store: &Store) -> Result<Vec<(String, usize)>, Refusal> {
     let now = unix_ms();
     let today = now - now.rem_euclid(DAY_MS);

@@ -1,4 +1,4 @@
-//! `/PROJECT/`: what happened lately, and where to look first.
+//! `/PROJECT/`: recent sessions and open changes.
 
 use super::alerts::open_changes;
 use super::{Page, Visit};
@@ -10,10 +10,10 @@ use speedwell_report::html::Link;
 use speedwell_report::{self as report, Block, CourseAxis, Document, OpenChanges, moment};
 use speedwell_results::store::{Overview, SessionFilter};
 
-/// Newest sessions that are listed.
+/// Newest sessions listed.
 const ROWS: usize = 8;
 
-/// Series whose courses are drawn.
+/// Maximum number of series for which trends are drawn.
 const SERIES: usize = 60;
 
 pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
@@ -28,13 +28,14 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
         .iter()
         .filter(|session| session.state == speedwell_model::State::Running && !session.is_killed)
         .collect();
-    // A project without a history has sessions all the same.
+    // A project without a history still has sessions.
     let history = visit.project.history(&Course::default());
     let mut document = Document::new("project");
     let open = history.as_deref().map(OpenChanges::of);
     let words = headline(last, running.len(), open.unwrap_or_default());
     document.push(Block::Headline(format!("{}: {words}", visit.project.name)));
-    // Whether a process is gone is not written in the store, so such a page does not hold until that changes.
+    // The store does not record that a process was killed, so such a page may go stale without a
+    // change.
     let is_lasting = running.is_empty();
     if !is_lasting {
         document.push_heading(2, "Being measured");
@@ -76,7 +77,7 @@ fn headline(last: &Overview, running: usize, open: OpenChanges) -> String {
     )
 }
 
-/// Open changes, and the course of every series, the urgent ones first.
+/// Adds open changes, and the trend of every series, urgent ones first.
 fn add_history(document: &mut Document, visit: Visit<'_>, history: &History) {
     let open = OpenChanges::of(history);
     if open.known + open.suspected > 0 {
@@ -88,7 +89,7 @@ fn add_history(document: &mut Document, visit: Visit<'_>, history: &History) {
     if history.series.is_empty() || history.series.len() > SERIES {
         return;
     }
-    // Their points are listed on the page of the trend.
+    // The points are listed on the trend page.
     let courses = report::trend(history, CourseAxis::Revision, 0, &visit.output());
     let mut galleries = courses.blocks.into_iter();
     if let Some(gallery) = galleries.find(|block| matches!(block, Block::Gallery(_))) {

@@ -1,4 +1,4 @@
-//! `/PROJECT/pulls/NUMBER`: what was measured of a pull request, and what was said there.
+//! `/PROJECT/pulls/NUMBER`: sessions and comments of a pull request.
 
 use super::{Page, Visit};
 use crate::refusal::Refusal;
@@ -7,7 +7,7 @@ use speedwell_report::html::Link;
 use speedwell_report::{Block, Document, moment};
 use speedwell_results::store::{CommentJob, PostedComment, Said, SessionFilter};
 
-/// Sessions of a pull request that are listed.
+/// Sessions listed.
 const ROWS: usize = 50;
 
 pub fn page(visit: Visit<'_>, pull: &str) -> Result<Page, Refusal> {
@@ -66,7 +66,7 @@ pub fn page(visit: Visit<'_>, pull: &str) -> Result<Page, Refusal> {
     })
 }
 
-/// What the server has still to say there, or could not.
+/// Describes a pending or rejected comment.
 fn standing(job: &CommentJob) -> Option<Block> {
     let revision = short_revision(&job.revision);
     let reason = job.reason.as_deref().unwrap_or_default();
@@ -84,7 +84,7 @@ fn standing(job: &CommentJob) -> Option<Block> {
     }
 }
 
-/// What was said on the pull request, the newest first.
+/// Adds the posted comments, newest first.
 fn push_comments(document: &mut Document, comments: &[PostedComment]) {
     for (place, comment) in comments.iter().enumerate() {
         let when = moment(comment.posted_unix_ms);
@@ -102,7 +102,7 @@ fn push_comments(document: &mut Document, comments: &[PostedComment]) {
             ),
             ("About".into(), comment.revision.clone()),
         ]));
-        // The hidden lines by which it is found again say nothing to people.
+        // Omit the hidden marker lines by which the comment is found again.
         let lines = comment
             .text
             .lines()

@@ -1,4 +1,4 @@
-//! `/PROJECT/revisions/ID`: what was measured of one revision.
+//! `/PROJECT/revisions/ID`: sessions of one revision.
 
 use super::{Outcome, Page, Visit};
 use crate::refusal::Refusal;
@@ -7,7 +7,7 @@ use speedwell_report::html::Link;
 use speedwell_report::{Block, Document, moment};
 use speedwell_results::store::{Reference, SessionFilter};
 
-/// Sessions of a revision that are listed.
+/// Sessions listed.
 const ROWS: usize = 50;
 
 pub fn page(visit: Visit<'_>, id: &str) -> Result<Outcome, Refusal> {
@@ -78,7 +78,7 @@ fn facts(origin: &Origin) -> Block {
     Block::Facts(known.collect())
 }
 
-/// Comparisons with what came before, as far as that was measured.
+/// Links to comparisons with the base and the parents, if those were measured.
 fn links(visit: Visit<'_>, id: &str, origin: Option<&Origin>) -> Result<Vec<Link>, Refusal> {
     let mut links = Vec::new();
     let Some(origin) = origin else {

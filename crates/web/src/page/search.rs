@@ -1,14 +1,15 @@
-//! `/PROJECT/search`: benchmarks, cases, sessions, revisions, branches and machines by a part of their names.
+//! `/PROJECT/search`: finds benchmarks, cases, sessions, revisions, branches and machines by part
+//! of their names.
 
 use super::{Page, Visit};
 use crate::refusal::Refusal;
 use speedwell_report::html::Link;
 use speedwell_report::{Block, Cell, Column, Document, Kind, Row, Table};
 
-/// Hits of each kind.
+/// Maximum number of hits of each kind.
 const HITS: usize = 20;
 
-/// A kind of thing, and those that were found: addresses and names.
+/// A kind of thing, with the addresses and names of its hits.
 type Found = (&'static str, Vec<(String, String)>);
 
 pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
@@ -86,7 +87,7 @@ fn found(visit: Visit<'_>, wanted: &str) -> Result<Vec<Found>, Refusal> {
     ])
 }
 
-/// Cases with a course.
+/// Finds cases that have a trend.
 fn cases(
     visit: Visit<'_>,
     is_hit: &dyn Fn(&str) -> bool,

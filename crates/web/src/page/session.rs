@@ -1,4 +1,4 @@
-//! `/PROJECT/sessions/ID`: what `speedwell report @NUMBER` says of a session.
+//! `/PROJECT/sessions/ID`: the page of `speedwell report @NUMBER`.
 
 use super::{Outcome, Page, Visit};
 use crate::refusal::Refusal;
@@ -10,10 +10,10 @@ use speedwell_report::session::{StudyChoice, whole};
 use speedwell_report::{Block, Document, mark_calibrated};
 use speedwell_results::store::Overview;
 
-/// A page over more runs would take longer than anybody waits.
+/// Maximum number of runs on a page; more would take too long.
 pub const MOST_RUNS: usize = 200_000;
 
-/// The session of this identity.
+/// Shows the session with this id.
 pub fn page(visit: Visit<'_>, id: &str) -> Result<Outcome, Refusal> {
     if id.starts_with('@') {
         return elsewhere(visit, id);
@@ -27,7 +27,7 @@ pub fn page(visit: Visit<'_>, id: &str) -> Result<Outcome, Refusal> {
     let mark = |findings: &mut Findings| {
         mark_calibrated(findings, [&session], visit.store);
         if is_measured {
-            // Between the planned looks, a verdict would be wrong more often than it says.
+            // A verdict between the planned looks would have a higher error rate than stated.
             findings.comparisons.clear();
         }
     };
@@ -53,7 +53,7 @@ pub fn page(visit: Visit<'_>, id: &str) -> Result<Outcome, Refusal> {
     .into())
 }
 
-/// The session of an identity, without its data.
+/// Returns the session with an id, without its data.
 pub fn known(visit: Visit<'_>, id: &str) -> Result<Overview, Refusal> {
     let number = visit.store.number_of_id(id)?;
     let found = match number {
@@ -67,7 +67,7 @@ pub fn known(visit: Visit<'_>, id: &str) -> Result<Overview, Refusal> {
     })
 }
 
-/// The address of the session that a reference means.
+/// Redirects to the session that a reference names.
 pub fn elsewhere(visit: Visit<'_>, word: &str) -> Result<Outcome, Refusal> {
     visit.query.check(&[])?;
     let found = (visit.project.lookups.session)(visit.store, word);
@@ -77,7 +77,7 @@ pub fn elsewhere(visit: Visit<'_>, word: &str) -> Result<Outcome, Refusal> {
     Ok(Outcome::Elsewhere(visit.session(&overview.id)))
 }
 
-/// Refuses what would take too long.
+/// Rejects pages that would take too long.
 pub fn check_runs(sessions: &[&Overview]) -> Result<(), Refusal> {
     let runs: usize = sessions.iter().map(|session| session.runs).sum();
     if runs <= MOST_RUNS {

@@ -1,4 +1,4 @@
-//! `/PROJECT/sessions`: the sessions that some filters let pass, a part at a time.
+//! `/PROJECT/sessions`: filtered list of sessions, in pages.
 
 use super::{Page, Visit};
 use crate::refusal::Refusal;
@@ -6,13 +6,13 @@ use speedwell_report::html::{Field, Form, Link};
 use speedwell_report::{Block, Document, nothing_measured};
 use speedwell_results::store::SessionFilter;
 
-/// Sessions on a page.
+/// Sessions per page.
 const ROWS: usize = 50;
 
-/// More are not counted.
+/// Sessions are counted up to this number.
 const COUNTED: usize = 1_000;
 
-/// What can be chosen.
+/// Query keys.
 const NAMES: [&str; 9] = [
     "branch",
     "revision",
@@ -64,7 +64,7 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
     })
 }
 
-/// What was chosen.
+/// Builds the filter from the query.
 fn filter(visit: Visit<'_>) -> Result<SessionFilter, Refusal> {
     let text = |name| visit.query.get(name).map(str::to_owned);
     Ok(SessionFilter {

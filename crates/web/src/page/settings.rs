@@ -1,4 +1,4 @@
-//! `/settings`: tokens, the audit, projects, and what is served.
+//! `/settings`: projects, tokens, the audit log and the server version.
 
 use super::{Page, Visit};
 use crate::refusal::Refusal;
@@ -7,7 +7,7 @@ use speedwell_report::html::Link;
 use speedwell_report::{ServedProject, Settings, settings};
 use speedwell_results::store::{SessionFilter, Store};
 
-/// Lines of the audit that are shown.
+/// Entries of the audit log shown.
 const LINES: usize = 200;
 
 pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {

@@ -1,4 +1,4 @@
-//! `/PROJECT/trend`: what `speedwell history trend` says.
+//! `/PROJECT/trend`: the page of `speedwell history trend`.
 
 use super::{Page, Visit};
 use crate::address::Format;
@@ -10,14 +10,14 @@ use speedwell_analysis::trend::TrendPoint;
 use speedwell_report::html::{Field, Form, Link};
 use speedwell_report::{self as report, Block, CourseAxis, Document};
 
-/// Series on a page; more than can be looked over.
+/// Maximum number of series on a page.
 const SERIES: usize = 40;
 
-/// Rows of the table of points, on a page and in a file that is sent around; programs get all.
+/// Rows of the table of points, on a page and in a standalone file; other formats have all.
 const ROWS: usize = 100;
 const ROWS_OF_A_FILE: usize = 1_000;
 
-/// What can be chosen.
+/// Query keys.
 const NAMES: [&str; 8] = [
     "case", "metric", "variant", "branch", "machine", "from", "to", "space",
 ];
@@ -74,7 +74,7 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
     })
 }
 
-/// What the bottom of the charts shows.
+/// Returns the horizontal axis of the charts.
 fn axis(visit: Visit<'_>) -> Result<CourseAxis, Refusal> {
     match visit.query.get("space") {
         None | Some("revision") => Ok(CourseAxis::Revision),
@@ -84,7 +84,7 @@ fn axis(visit: Visit<'_>) -> Result<CourseAxis, Refusal> {
     }
 }
 
-/// Leads from the tables to revisions, sessions and courses.
+/// Links the tables to revisions, sessions and trends.
 fn link(document: &mut Document, visit: Visit<'_>) {
     let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
     link_column(document, "points", "revision", |id| {
@@ -98,7 +98,7 @@ fn link(document: &mut Document, visit: Visit<'_>) {
     });
 }
 
-/// Which points are shown. What is said of levels and changes stays that of the whole course.
+/// Filter for the points shown. Levels and changes are still those of the whole series.
 #[derive(Debug, Default)]
 struct Window {
     machine: Option<u32>,
@@ -138,7 +138,7 @@ impl Window {
         })
     }
 
-    /// By when the code was committed, as on the axis; where that is not known, by when it was measured.
+    /// Filters by commit time, as on the axis, or by measurement time if that is unknown.
     fn holds(&self, point: &TrendPoint) -> bool {
         let at = point.revision.committed_unix_ms.unwrap_or(point.at_unix_ms);
         self.machine.is_none_or(|machine| machine == point.machine)
@@ -147,7 +147,7 @@ impl Window {
     }
 }
 
-/// That the oldest of very many points are left out of the tables.
+/// Notes that the oldest points are omitted from the tables.
 fn note_shortened(history: &History, listed: usize) -> Option<Block> {
     let points = history
         .series
@@ -162,7 +162,7 @@ fn note_shortened(history: &History, listed: usize) -> Option<Block> {
     })
 }
 
-/// A history as it is, but for its series.
+/// Copies a history without its series.
 fn without_series(history: &History) -> History {
     History {
         line: history.line.clone(),
