@@ -18,6 +18,7 @@ const SHORTEST: Samples = Samples {
 pub struct Rehearsal {
     /// Metrics in the order the run reported them.
     pub metrics: Vec<String>,
+    /// Why the run failed, if it did.
     pub failure: Option<Failure>,
 }
 
