@@ -10,6 +10,7 @@ pub trait Harness: Sync {
     /// Finds the cases of a file without measuring anything.
     fn describe(&self, source: &Source, request: &Request) -> Description;
 
+    /// Executes one job in a fresh process.
     fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt;
 
     /// Builds in advance what [`Harness::perform`] needs. Concurrent runs are prepared one after

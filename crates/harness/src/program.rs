@@ -106,6 +106,7 @@ fn refusal(program: &Path) -> Option<Cause> {
     })
 }
 
+/// `PT_NOTE`.
 const NOTES: u32 = 4;
 
 /// More than any real program has; limits reads of corrupt files.

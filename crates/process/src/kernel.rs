@@ -78,6 +78,7 @@ struct Parameters {
     priority: libc::c_int,
 }
 
+/// Stands for the calling thread in these system calls.
 const THIS: libc::c_long = 0;
 
 impl Scheduling {
