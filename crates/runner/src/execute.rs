@@ -214,7 +214,7 @@ impl<'a, 'o> Execution<'a, 'o> {
     }
 
     /// Takes over the runs of a session that is being resumed, retries disturbed runs of its last
-    /// block, and repeats its decisions.
+    /// block, and settles its cases again.
     fn restore(
         &mut self,
         orders: &Orders,

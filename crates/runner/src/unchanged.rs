@@ -1,8 +1,8 @@
 //! Rejects runs of code that changed during a session: otherwise one verdict would cover two
 //! programs.
 //!
-//! Compares small files by content, and large ones by size, modification time and inode, with their
-//! state before the first run. `harness::code_files` decides which files count. Start at
+//! Compares files with their state before the first run: small ones by content, large ones by size,
+//! modification time and inode. `harness::code_files` decides which files count. Start at
 //! [`Unchanged::check`].
 
 use speedwell_harness::{self as harness, Job};

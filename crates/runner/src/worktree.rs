@@ -260,7 +260,7 @@ pub fn place(worktree: &Worktree, wanted: &[(PathBuf, Vec<u8>)]) -> Result<()> {
     }
 }
 
-/// Returns those of the checkout's files that are artifacts, which each revision must build itself:
+/// Returns which of the checkout's files are artifacts, which each revision must build itself:
 /// files that git ignores in the checkout, and files in no commit that the build of the worktree
 /// has produced.
 pub fn artifacts(worktree: &Worktree, files: &[PathBuf]) -> BTreeSet<PathBuf> {
@@ -287,12 +287,12 @@ pub fn artifacts(worktree: &Worktree, files: &[PathBuf]) -> BTreeSet<PathBuf> {
     found
 }
 
-/// Returns those of the checkout's files that its last commit, or the index, holds.
+/// Returns which of the checkout's files its last commit or the index holds.
 pub fn tracked(checkout: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
     listed(checkout, &[], files)
 }
 
-/// Returns those of the files that `git ls-files` lists with these options.
+/// Returns which of the files `git ls-files` lists with these options.
 fn listed(folder: &Path, which: &[&str], files: &[PathBuf]) -> BTreeSet<PathBuf> {
     const AT_ONCE: usize = 200;
     let mut found = BTreeSet::new();
@@ -325,7 +325,7 @@ impl Entry {
         Ok(Entry(folder.to_owned()))
     }
 
-    /// Opens the folder itself, which is what is locked.
+    /// Opens the folder, which serves as the lock.
     fn open(&self) -> Result<File> {
         let cannot = || format!("cannot make the folder '{}'", self.0.display());
         let mut builder = DirBuilder::new();

@@ -292,8 +292,8 @@ impl<'a> ServerLifecycle<'a> {
     }
 }
 
-/// Picks the port of the run: the given one if it is free, else any free one, within `ports` if
-/// given.
+/// Picks the port of the run: the given one, which must be free, or else any free one, within
+/// `ports` if given.
 pub(super) fn port_of_run(
     port: Option<u16>,
     ports: Option<(u16, u16)>,

@@ -11,7 +11,7 @@ use speedwell_process::{Conversation, Outcome, Service, Spec};
 use std::path::Path;
 use std::time::Duration;
 
-/// Records a run.
+/// Profiles one run with the requested tool.
 pub struct Profiler {
     recorder: Recorder,
     wanted: Profiling,

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Interval for polling a proof.
 const PULSE: Duration = Duration::from_millis(10);
 
-/// Where proofs are searched.
+/// Where to search for proofs.
 pub struct Evidence<'a> {
     /// Output of the target.
     pub output: &'a Output,

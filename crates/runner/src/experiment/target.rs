@@ -1,12 +1,11 @@
-//! Builds a startable program from a [`Target`]: expands its arguments and applies changes of
-//! variables.
+//! Builds the command for a [`Target`]: expands its arguments and applies changes of variables.
 
 use rustix::process::Signal;
 use speedwell_model::assignment::{Change, Target};
 use speedwell_process::{Shutdown, Spec};
 use std::time::Duration;
 
-/// Builds the command. `{port}` in arguments and variables is replaced by `port`.
+/// `{port}` in arguments and variables is replaced by `port`.
 pub fn spec(target: &Target, port: Option<u16>) -> Spec {
     let filled = |text: &String| match port {
         Some(port) => text.replace("{port}", &port.to_string()),

@@ -12,7 +12,7 @@ pub enum Begin {
     Now,
     /// When this machine's clock shows this time, in nanoseconds since 1970.
     At(i64),
-    /// Never, because the load was cancelled.
+    /// Never, because a worker failed or the load was stopped.
     Never,
 }
 

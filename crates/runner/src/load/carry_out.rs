@@ -139,7 +139,7 @@ pub fn carry_out_by(
     carry_out_with(server_of(spec), spec, seed, send, tell)
 }
 
-/// Runs one load beside `server`, which is started for it, if any.
+/// Runs one load and starts `server` for it, if given.
 ///
 /// # Errors
 /// As for [`carry_out`].

@@ -138,6 +138,7 @@ impl ConnectTo {
     }
 }
 
+/// A rule of --resolve: `HOST:PORT:ADDRESS[,ADDRESS...]`.
 struct Resolve {
     host: String,
     port: u16,

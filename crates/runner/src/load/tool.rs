@@ -468,7 +468,7 @@ pub fn load_with_tool(
     load_with_tool_beside(server_of(spec), spec, seed, tell)
 }
 
-/// Sends the load beside `server`, which is started for it, if any.
+/// Sends the load and starts `server` for it, if given.
 ///
 /// # Errors
 /// As for [`load_with_tool`].
