@@ -49,7 +49,7 @@ fn choose() -> (PathBuf, Option<String>) {
 fn own_folder() -> PathBuf {
     static OWN: OnceLock<Option<Scratch>> = OnceLock::new();
     let own = OWN.get_or_init(|| Scratch::new().ok());
-    // Without a temporary folder, whoever writes there reports the error.
+    // Without a temporary folder, the first write reports the error.
     own.as_ref()
         .map_or_else(std::env::temp_dir, |own| own.folder().to_owned())
 }

@@ -393,7 +393,7 @@ impl Compilation {
         }
         let name = self.name();
         let folder = cache.join(&name);
-        // Built beside its final place and renamed atomically: other threads may build the same.
+        // Built under a temporary name and renamed atomically: other threads may build the same.
         let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
         let draft = cache.join(format!("draft-{name}-{}-{number}", std::process::id()));
         let result = self.compile_in(&draft, cache);

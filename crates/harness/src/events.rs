@@ -239,7 +239,7 @@ impl Conversation for Events {
 
     fn wrote(&mut self, _stream: Stream, bytes: &[u8]) {
         if self.shows_output {
-            // If our stderr is closed, nobody wants to see it.
+            // A closed stderr means that the output is not wanted.
             let _ = std::io::stderr().write_all(bytes);
         }
     }

@@ -21,7 +21,7 @@ pub trait Harness: Sync {
     fn usual_program(&self, source: &Source) -> PathBuf;
 
     /// Whether a variant's program may be asked for its version: a benchmark program might
-    /// interpret the request as an order to measure.
+    /// interpret the request as a command to measure.
     fn has_version(&self, _source: &Source) -> bool {
         true
     }

@@ -285,8 +285,8 @@ pub struct Job {
     /// How its runs are divided into samples, if different from the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<Samples>,
-    /// In a trial, the same case with the measured values, if the trial's are smaller: a small
-    /// value may contradict another parameter.
+    /// In a trial, the same case with its regular values, if the trial's are smaller: a small value
+    /// may contradict another parameter.
     #[serde(skip)]
     pub measured: Option<Box<Job>>,
 }

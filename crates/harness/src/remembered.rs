@@ -174,7 +174,7 @@ impl Place {
         let folder = self.file.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder)?;
         forget_oldest(folder)?;
-        // Written beside its final place and renamed: other processes may access the same entry.
+        // Written under a temporary name and renamed: other processes may access the same entry.
         let draft = self.file.with_extension(format!("{}", std::process::id()));
         fs::write(&draft, serde_json::to_vec(entry)?)?;
         fs::rename(&draft, &self.file)

@@ -216,7 +216,7 @@ fn unpack(name: &str, content: &[Unpacked], cache: &Path) -> anyhow::Result<Path
         )
     })?;
     cache::remove_drafts(cache);
-    // Written beside its final place and renamed atomically: two processes may unpack at once.
+    // Written under a temporary name and renamed atomically: two processes may unpack at once.
     let draft = cache.join(format!("draft-{name}-{}", std::process::id()));
     write(content, &draft)
         .with_context(|| format!("cannot unpack the {name} harness to '{}'", draft.display()))?;

@@ -91,7 +91,7 @@ impl Message {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Parses a line. Returns `None` if it is no message: it has no verb, or is not UTF-8.
+    /// Parses a line. Returns `None` if it is not a message: it has no verb, or is not UTF-8.
     pub fn parse(line: &[u8]) -> Option<Message> {
         let mut words = std::str::from_utf8(line).ok()?.split('\t');
         let verb = words.next().filter(|verb| is_name(verb))?.to_owned();

@@ -72,7 +72,7 @@ pub fn interrupt_flag() -> &'static AtomicBool {
     &REQUESTED
 }
 
-/// Interrupts this process as a user would, because its client has gone away.
+/// Interrupts this process as a user would, for example because its client has gone away.
 pub fn interrupt() {
     REQUESTED.store(true, Ordering::Relaxed);
 }

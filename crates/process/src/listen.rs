@@ -184,7 +184,7 @@ impl<'a> Listener<'a> {
                 self.end_requested = Some(Instant::now());
                 Some(self.shutdown.grace)
             }
-            // The holder decides when it ends; the child only has to cancel its current work.
+            // The holder decides what follows; the child only has to finish its current answer.
             StopSource::Pipe(_) if interrupted() && !self.notified => {
                 self.notified = true;
                 let words = self.conversation.stopping();

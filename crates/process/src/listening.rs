@@ -51,7 +51,7 @@ fn line_end(line: &str) -> Option<(u64, &str)> {
     Some((inode.parse().ok()?, path))
 }
 
-/// Returns those of the processes `among` that hold one of the sockets.
+/// Returns which of the processes `among` hold one of the sockets.
 pub fn holders_of(sockets: &BTreeSet<u64>, among: impl IntoIterator<Item = i32>) -> Vec<i32> {
     let holds = |pid: &i32| {
         let entries = fs::read_dir(format!("/proc/{pid}/fd"));

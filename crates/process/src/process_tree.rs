@@ -182,8 +182,8 @@ fn is_runnable(stat: &str) -> bool {
 
 fn descends(all: &BTreeMap<i32, Stat>, pid: i32, root: i32) -> bool {
     let mut at = pid;
-    // Bounds the walk: no process has more ancestors than there are processes, whatever changed
-    // meanwhile.
+    // Bounds the walk: no process has more ancestors than there are processes, whatever changes
+    // during the walk.
     for _ in 0..all.len() {
         if at == root {
             return true;
@@ -263,7 +263,7 @@ fn name_or_number(pid: i32) -> String {
 /// process.
 ///
 /// Ignores orphans that existed before; kept ones live until this value is dropped. No other thread
-/// may start processes meanwhile.
+/// may start processes during that time.
 #[derive(Debug)]
 pub struct LeftBehind {
     earlier: BTreeSet<i32>,
@@ -359,11 +359,11 @@ fn without_companions(children: impl Iterator<Item = i32>) -> Vec<i32> {
     children.filter(|pid| !companions.contains(pid)).collect()
 }
 
-/// Children without a listener that are no orphans.
+/// Children without a listener that must not count as orphans.
 static COMPANIONS: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
-/// A child that runs beside what is measured, such as a connection to another machine. While this
-/// value lives, the child is not taken for a leftover of a measured process.
+/// A child that runs alongside the measured processes, such as a connection to another machine.
+/// While this value lives, the child does not count as their leftover.
 #[derive(Debug)]
 pub struct Companion {
     pid: i32,

@@ -1,5 +1,4 @@
-//! CPU affinity, time slices and real-time priority of threads: sets of processors as in `--pin
-//! 0,2-4`, for example.
+//! CPU affinity (`--pin 0,2-4`), time slices and real-time priority of threads.
 //!
 //! Start at [`CpuSet`], [`TimeSlice`] and [`RealTime`].
 

@@ -34,7 +34,7 @@ pub struct Spec {
     pub limit: Duration,
     /// Private channel.
     pub channel: Channel,
-    /// How it is asked to end, if that is decided.
+    /// How it is asked to end before its limit.
     pub shutdown: Shutdown,
     /// Clock of its time limit and grace period; measured times are always real.
     pub clock: Clock,

@@ -1,6 +1,6 @@
 //! Finds benchmark files and decides their kind.
 //!
-//! A folder with `common.js` beside its groups is a Node.js core folder and follows that project's
+//! A folder with `common.js` next to its groups is a Node.js core folder and follows that project's
 //! rules: groups are its folders except `fixtures`, names beginning with `.` or `_` are hidden, and
 //! a folder with `index.js` is one benchmark. Any other folder is searched for benchmark files.
 
@@ -427,7 +427,7 @@ fn experiment_sources(file: &Path, here: &Path, known: &Known) -> anyhow::Result
 /// Returns the experiment among `targets`, if there is one.
 ///
 /// # Errors
-/// There are other targets beside an experiment.
+/// There are other targets besides an experiment.
 pub fn experiment(targets: &[String], here: &Path) -> anyhow::Result<Option<PathBuf>> {
     let is_one = |target: &&String| {
         let path = here.join(target);

@@ -21,7 +21,7 @@ const LIFE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 const GRACE: Duration = Duration::from_secs(120);
 /// Interval for checking whether the user has interrupted.
 const PULSE: Duration = Duration::from_millis(100);
-/// Delay with which the end of a service may be reported, compared to its consequences.
+/// How much later than its consequences the end of a service may be reported.
 const LATER: Duration = Duration::from_millis(300);
 /// Lines of stderr kept with a failure.
 const TAIL_LINES: usize = 20;

@@ -62,7 +62,7 @@ pub(super) struct Recorded {
     pub args: Vec<String>,
     #[serde(rename = "execArgv")]
     pub flags: Vec<String>,
-    /// In a trial, the same case with the measured values; see [`crate::Job::measured`].
+    /// In a trial, the same case with its regular values; see [`crate::Job::measured`].
     #[serde(skip)]
     pub measured: Option<Box<Recorded>>,
 }

@@ -12,9 +12,7 @@ use std::path::Path;
 pub(crate) enum Runtime {
     /// Node.js, and any unknown name, because its builds have arbitrary names.
     Node,
-    /// Bun.
     Bun,
-    /// Deno.
     Deno,
 }
 

@@ -101,8 +101,8 @@ const QUIET: [&str; 8] = [
     "speedwell_epmd",
 ];
 
-/// Builds the process for Erlang or Elixir. `program` is `erl` or `elixir`, whose library is found
-/// beside it.
+/// Builds the process for Erlang or Elixir. `program` is `erl` or `elixir`, whose library is next
+/// to it.
 ///
 /// # Errors
 /// Erlang, or Elixir where required, is missing.

@@ -95,7 +95,7 @@ fn rate(windows: &[Window]) -> Option<f64> {
     (iterations > 0.0).then(|| iterations / elapsed_ns * 1e9)
 }
 
-/// Time and count at each deadline, both of which must be increasing.
+/// Time and count at each deadline; times must increase, counts must not decrease.
 fn points(event: &Message) -> Option<Vec<(u64, u64)>> {
     let numbers = |key| -> Option<Vec<u64>> {
         let texts = event.list(key);

@@ -18,13 +18,11 @@ pub struct Filling {
 }
 
 impl Filling {
-    /// Adds a text.
     pub fn text(mut self, name: &'static str, text: impl Into<String>) -> Filling {
         self.texts.insert(name, text.into());
         self
     }
 
-    /// Adds a path.
     pub fn path(self, name: &'static str, path: &Path) -> Filling {
         self.text(name, path.to_string_lossy())
     }

@@ -1,5 +1,5 @@
-//! Lists the cases of one program; where the list is incomplete, executes each benchmark once.
-//! Start at [`Asking`].
+//! Lists the cases of one program; where the list is incomplete, executes each selected benchmark
+//! once. Start at [`Asking`].
 
 use super::build::Built;
 use super::command::{Filling, refused, without_decided};
@@ -29,9 +29,7 @@ const GO_PACKAGE: &str = r"path\t(\S+)\.test\n";
 
 /// A request for the cases of one program.
 pub struct Asking<'a> {
-    /// The target.
     pub source: &'a Source,
-    /// The request.
     pub request: &'a Request,
     /// The program of the target.
     pub built: &'a Built,

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// Larger files are not searched: benchmark sources are small, and programs rarely larger.
+/// Larger files are not searched: benchmark sources are small, and programs are rarely larger.
 const LARGEST: u64 = 64 << 20;
 
 /// File extensions, framework, and a pattern of the content. Programs have no extension.

@@ -33,7 +33,6 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Creates an empty pool.
     pub fn new(folder: &Path) -> Pool {
         Pool {
             folder: folder.to_owned(),

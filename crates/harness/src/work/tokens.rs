@@ -8,17 +8,13 @@ use std::path::Path;
 /// Lexical syntax of a language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
-    /// Go.
     Go,
-    /// Rust.
     Rust,
-    /// Python.
     Python,
     /// JavaScript and TypeScript.
     Script,
     /// C, C++.
     C,
-    /// Java.
     Java,
 }
 
@@ -48,10 +44,8 @@ pub enum Kind {
     Mark,
 }
 
-/// A token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// Kind of the token.
     pub kind: Kind,
     /// Its characters.
     pub text: String,

@@ -30,7 +30,7 @@ const COMPILER: [&str; 6] = [
 ];
 
 /// Compiles the code and returns the process that performs it. `program` is `java`; its compiler is
-/// expected beside it.
+/// expected next to it.
 pub fn build(snippet: &Snippet, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
     let found = fs::canonicalize(which(program)).unwrap_or_else(|_| program.to_owned());
     let beside = found.with_file_name("javac");

@@ -145,7 +145,7 @@ fn files(parts: &Parts) -> Vec<(String, String)> {
         }
         files.push((part.name.to_owned(), block(part)));
     }
-    // An unused register access would cost a move in every iteration.
+    // Keeping an unused value in a register would cost a move in every iteration.
     let change = if parts.runner.text.names("shared") {
         "let shared = speedwell::change_shared(shared);"
     } else {

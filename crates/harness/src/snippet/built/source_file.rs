@@ -35,7 +35,6 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// Creates an empty file of that name.
     pub fn new(name: &'static str, marks: Marks) -> SourceFile {
         SourceFile {
             text: String::new(),

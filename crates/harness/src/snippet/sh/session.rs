@@ -27,7 +27,6 @@ pub(super) struct Job {
     done: Option<String>,
 }
 
-/// One conversation.
 pub struct Session {
     events: File,
     pub(super) news: Receiver<News>,

@@ -53,7 +53,6 @@ pub enum Division {
 pub struct SharedRun {
     /// Common start.
     pub epoch: Instant,
-    /// How it is divided.
     pub division: Division,
     /// Workers that still need points; all continue until there is none.
     pub needing: AtomicUsize,
@@ -249,7 +248,6 @@ pub struct Passed {
     pub t_ns: u64,
     /// Executions of all workers.
     pub count: u64,
-    /// Number of workers.
     pub workers: usize,
 }
 
