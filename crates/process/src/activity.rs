@@ -1,5 +1,4 @@
-//! Announces what this process does besides measuring, such as compiling for half a minute, for the
-//! status line.
+//! Announces work besides measuring for the status line, such as compiling for half a minute.
 //!
 //! Code announces its work without knowing whether anybody shows it. Start at [`begin`].
 

@@ -1,8 +1,8 @@
 //! Children without captured output: one that talks to the user itself, and one that outlives us.
 //!
-//! The first has our streams and stays in our process group, so that the terminal treats it like
-//! us; we only wait for its end. The second has a session of its own and another parent. Neither
-//! has a time limit. Start at [`run_attached`] and [`spawn_detached`].
+//! The first has our streams and process group, so that the terminal treats it like us. The second
+//! has its own session and another parent. Neither has a time limit. Start at [`run_attached`] and
+//! [`spawn_detached`].
 
 use crate::interrupt::interrupted;
 use crate::process_tree;
@@ -81,8 +81,8 @@ fn wait(child: &mut Child, grace: Duration) -> io::Result<Ended> {
     }
 }
 
-/// Starts a command in a session of its own, as a child of the process that adopts orphans, so that
-/// neither our terminal's signals nor our end affect it. Returns its stdout.
+/// Starts a command in a session of its own, adopted by another process, so that neither our
+/// terminal's signals nor our end affect it. Returns its stdout.
 ///
 /// # Errors
 /// It could not be started.

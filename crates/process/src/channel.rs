@@ -61,8 +61,8 @@ pub trait Conversation {
         None
     }
 
-    /// Called when the user interrupts us. Returns what to send to the child and how long it then
-    /// has to end by itself; with `None` it is killed.
+    /// Called when the user interrupts us. Returns what to send to the child and its time to end;
+    /// `None` kills it.
     fn stopping(&mut self) -> Option<(Vec<u8>, std::time::Duration)> {
         None
     }

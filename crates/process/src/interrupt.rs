@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Signals this close together count as one interrupt: `timeout`, `npm` and `make` forward a Ctrl-C
-/// that the terminal has sent to us already. Nobody presses the key twice as fast.
+/// that the terminal sends to us, too. Nobody presses the key as fast.
 const SAME_WISH: Duration = Duration::from_millis(100);
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);

@@ -1,5 +1,5 @@
-//! Runs one child from start to end: sets up its descriptors, its own process group and its
-//! dependence on us, then listens and decides when to end it. Start at [`run`].
+//! Runs one child from start to end: sets up descriptors, process group and death signal, then
+//! listens and decides when to end it. Start at [`run`].
 
 use crate::channel::{self, Conversation, Ends, Next};
 use crate::kernel::{keep_addresses, reap};
@@ -34,8 +34,8 @@ pub fn run(spec: &Spec, conversation: &mut dyn Conversation) -> io::Result<Outco
     run_until(spec, conversation, None, |_| ())
 }
 
-/// Like [`run`], but passes the pid to `started`. With `end`, the child lives until that pipe is
-/// closed, even if the user interrupts: it is then asked to end, and killed if it does not.
+/// Like [`run`], but passes the pid to `started`. With `end`, the child lives until that pipe
+/// closes, despite interrupts; it is then asked to end, and killed if it does not.
 pub(super) fn run_until(
     spec: &Spec,
     conversation: &mut dyn Conversation,
@@ -416,8 +416,7 @@ pub(super) fn start(spec: &Spec) -> io::Result<Running> {
     })
 }
 
-/// Moves descriptors away from the numbers that the child's ends will get, so that none overwrites
-/// another when they are moved into place.
+/// Moves descriptors above the numbers they will get in the child, so that none overwrites another.
 fn clear_of_targets(child: Vec<(OwnedFd, RawFd)>) -> io::Result<Vec<(OwnedFd, RawFd)>> {
     child
         .into_iter()

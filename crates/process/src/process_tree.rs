@@ -1,5 +1,5 @@
-//! Processes as the kernel shows them: their identity, the processes that belong to a child and
-//! their resource usage, and orphans that a child left behind.
+//! Processes as the kernel shows them: their identity, the tree and resource usage of a child, and
+//! orphans it left behind.
 //!
 //! A child's process group is killed as a whole, but a descendant may have left the group (a
 //! daemon). As a "subreaper" we become the parent of such orphans and so learn of them. Start at
@@ -45,8 +45,8 @@ pub(super) fn trees_of(roots: &[i32]) -> BTreeSet<i32> {
     roots.iter().flat_map(|root| members(&all, *root)).collect()
 }
 
-/// Returns processor time that the tree has used so far, in nanoseconds, except by ended members
-/// whose parent has not waited for them. `None` if no process is left.
+/// Returns the processor time of the tree in nanoseconds, without ended members whose parent has
+/// not waited for them. `None` if no process is left.
 pub fn cpu_ns_of(root: i32) -> Option<u64> {
     let all = processes();
     let tree = members(&all, root);
@@ -326,11 +326,9 @@ fn end(pid: i32) -> bool {
     alive
 }
 
-/// Returns our children that no thread waits for, read under the lock that is held while starting a
-/// child.
+/// Returns our children that no thread waits for, under the lock that is held while starting one.
 ///
-/// While any child is being listened to, an orphan may belong to it, so orphans are left to the
-/// cleanup after the last child.
+/// While any child has a listener, an orphan may belong to it, so cleanup waits for the last child.
 fn orphans() -> Vec<i32> {
     let Ok(watched) = WATCHED.lock() else {
         return Vec::new();

@@ -1,9 +1,8 @@
 //! A folder for temporary files, removed when it is dropped.
 //!
-//! The system's temporary folder is shared, so the folder is always a new one with access for its
-//! owner only: nobody can place a link or a file there first (CWE-377, CWE-59). A lock on it, which
-//! the kernel releases with the process, marks it as in use; the next process removes what a killed
-//! one left behind.
+//! The temporary folder is shared, so this one is always new and accessible to its owner only:
+//! nobody can place a link or file there first (CWE-377, CWE-59). A lock, which the kernel releases
+//! with the process, marks it as in use; the next process removes leftovers of a killed one.
 
 use anyhow::{Context, Result};
 use std::fs::{self, DirBuilder, File};

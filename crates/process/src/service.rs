@@ -12,8 +12,8 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A process that has lost its connections and lives longer than this is not dying. A large process
-/// takes a while to write its core dump.
+/// A process that lives this long after losing its connections is not dying. Large core dumps take
+/// a while.
 const DYING: Duration = Duration::from_secs(2);
 const PULSE: Duration = Duration::from_millis(5);
 

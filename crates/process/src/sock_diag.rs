@@ -1,8 +1,7 @@
 //! Asks the kernel which TCP sockets listen on a port (sock_diag(7)).
 //!
-//! The tables in /proc hold every connection, and the kernel's hash tables grow with the memory of
-//! the machine: reading both takes milliseconds, during which a starting server may have to wait
-//! for a processor.
+//! The tables in /proc hold every connection and grow with the machine's memory: reading both takes
+//! milliseconds, during which a starting server may have to wait for a processor.
 
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,

@@ -38,8 +38,8 @@ pub struct Spec {
     pub shutdown: Shutdown,
     /// Clock of its time limit and grace period; measured times are always real.
     pub clock: Clock,
-    /// Whether it gets only its own variables and no address randomization, so that its behavior
-    /// depends on its program alone.
+    /// Whether it gets only its own variables and fixed addresses, so that its behavior depends on
+    /// its program alone.
     pub is_fixed: bool,
 }
 

@@ -80,8 +80,8 @@ impl Stopwatch {
     }
 }
 
-/// Kills the process and the group that it leads. It is our child and has not been reaped, or only
-/// just; its pid cannot be reused that quickly.
+/// Kills the process and the group it leads. Our child has not been reaped, or only just; its pid
+/// cannot be reused that quickly.
 fn kill(pid: Pid) {
     let _ = kill_process_group(pid, Signal::KILL);
     let _ = kill_process(pid, Signal::KILL);

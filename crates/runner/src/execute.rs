@@ -34,7 +34,7 @@ pub trait Judge {
         true
     }
 
-    /// Adds metrics derived from those that a run reported, before the run is stored.
+    /// Adds metrics derived from those a run reported.
     fn complete(&self, _seen: &mut Observation) {}
 }
 
@@ -45,12 +45,12 @@ pub struct Orders {
     pub done: BTreeSet<u32>,
     /// Runs of the session that is being resumed.
     pub earlier: Vec<Run>,
-    /// Completed slots that yielded neither a run nor a failure.
+    /// Completed slots without run or failure.
     ///
-    /// If `earlier` holds all runs, they can be derived and this is `None`. A judge that does not
-    /// inspect runs gets only those of [`Plan::begun_slots`], and needs this set.
+    /// `None` if `earlier` holds all runs, from which they can be derived. For a judge that does
+    /// not inspect runs, `earlier` holds only those of [`Plan::begun_slots`].
     pub silent: Option<BTreeSet<u32>>,
-    /// Slots that failed before the session was resumed.
+    /// Slots that failed already.
     pub failed: BTreeSet<u32>,
     /// Stops at the first failure.
     pub fail_fast: bool,
@@ -61,7 +61,7 @@ pub struct Orders {
 /// How the execution of a plan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// Every slot was executed or turned out to be unnecessary.
+    /// Every slot was executed or unnecessary.
     Complete,
     /// The user interrupted it.
     Interrupted,
@@ -72,8 +72,8 @@ pub enum Ended {
 /// Executes the remaining slots of `plan` in order, sending events to `observers`.
 ///
 /// # Errors
-/// Returns an error only if an observer fails, for example because the disk is full. Failures of
-/// measured programs are events, not errors.
+/// An observer failed, for example because the disk is full. Failures of measured programs are
+/// events, not errors.
 pub fn execute(
     plan: &Plan,
     mut orders: Orders,
@@ -110,7 +110,7 @@ pub fn execute(
             has_news |= stepped.is_some();
             ended = stepped.map_or(Ended::Complete, |stepped| stepped.ended(orders.fail_fast));
         }
-        // The last case of a block may have been done before while others were not.
+        // The last case of a block may have been done before, unlike others.
         let is_round = later.first().is_none_or(|next| next.block != slot.block);
         if ended == Ended::Complete && has_news && is_round {
             has_news = false;
@@ -134,12 +134,11 @@ pub fn execute(
 /// needs no more evidence, and one that hangs costs its full timeout on every attempt.
 const GIVE_UP_AFTER: u32 = 2;
 
-/// Minimum runs to report a snippet alone when the others failed: the smallest number that gives an
-/// interval.
+/// Minimum runs to report a snippet alone when the others failed: the fewest with an interval.
 const ENOUGH_RUNS: usize = 6;
 
-/// Retries of a run that other work disturbed. After these, its block is lost: a machine that
-/// disturbs three runs in a row will disturb the fourth.
+/// Retries of a disturbed run, after which its block is lost: a machine that disturbs three runs in
+/// a row will disturb the fourth.
 const MOST_REPETITIONS: u32 = 2;
 
 /// Outcome of one slot.
@@ -167,9 +166,9 @@ pub(super) struct Execution<'a, 'o> {
     observers: &'a mut [&'o mut dyn Observer],
     answers: Answers,
     unchanged: Unchanged,
-    /// Runs by job: all of them, or only those of the open block if `keeps_runs` is false.
+    /// Runs by job; without `keeps_runs`, only those of the open block.
     runs: HashMap<usize, Vec<Run>>,
-    /// Whether runs are needed after their block has closed.
+    /// Whether runs are kept after their block closes.
     keeps_runs: bool,
     over: HashSet<usize>,
     failed: HashMap<(usize, usize), u32>,
@@ -213,8 +212,8 @@ impl<'a, 'o> Execution<'a, 'o> {
         Ok(())
     }
 
-    /// Takes over the runs of a session that is being resumed, retries disturbed runs of its last
-    /// block, and settles its cases again.
+    /// Takes over the runs of a resumed session, retries disturbed runs of its last block, and
+    /// settles its cases again.
     fn restore(
         &mut self,
         orders: &Orders,
@@ -227,7 +226,7 @@ impl<'a, 'o> Execution<'a, 'o> {
             None => had_run.contains(&slot),
         };
         for run in earlier {
-            // In a shard of a plan, slots keep the numbers that they have in the whole plan.
+            // Slots of a shard keep their numbers of the whole plan.
             if let Ok(at) = slots.binary_search_by_key(&run.slot, |slot| slot.index) {
                 self.runs.entry(slots[at].job).or_default().push(run);
             }
@@ -272,7 +271,7 @@ impl<'a, 'o> Execution<'a, 'o> {
     }
 
     /// Runs slots with [`Execution::step`] and, at the end of a block, retries its disturbed runs.
-    /// `so_far` are all slots up to and including these.
+    /// `so_far` are all slots including these.
     fn step_and_repeat(&mut self, together: &[Slot], so_far: &[Slot]) -> anyhow::Result<Stepped> {
         let stepped = self.step(together)?;
         match together.last() {
@@ -401,8 +400,7 @@ impl<'a, 'o> Execution<'a, 'o> {
         })
     }
 
-    /// Fails slots if the code of one of them has changed since its first run. Returns whether it
-    /// has.
+    /// Fails slots if the code of one has changed since its first run. Returns whether it has.
     fn refuse_changed(&mut self, together: &[Slot]) -> anyhow::Result<bool> {
         let plan = self.plan;
         let unchanged = &mut self.unchanged;
@@ -464,8 +462,8 @@ impl<'a, 'o> Execution<'a, 'o> {
                 continue;
             }
             self.declare(&seen)?;
-            // A process that failed after a valid report keeps its sample. If the report itself is
-            // at fault, there is none.
+            // A process that failed after a valid report keeps its sample; a faulty report has
+            // none.
             let kept = match &failure {
                 None => Some(seen),
                 Some(failure) => failed_after(seen, &failure.cause),
@@ -613,9 +611,8 @@ impl<'a, 'o> Execution<'a, 'o> {
         })
     }
 
-    /// Whether more runs of a case would add no information: a variant fails every time, so nothing
-    /// can be compared with it. Where snippets are compared, the others are worth reporting by
-    /// themselves.
+    /// Whether more runs of a case are useless: a variant fails every time, so nothing can be
+    /// compared with it. Snippets are worth reporting alone.
     fn is_hopeless_case(&self, job: usize, runs: &[Run]) -> bool {
         let variants = 0..self.plan.variants.len();
         let (lost, sound): (Vec<usize>, Vec<usize>) =
@@ -632,7 +629,7 @@ impl<'a, 'o> Execution<'a, 'o> {
     }
 }
 
-/// Index of the target's machine among those of the session, if it has a machine of its own.
+/// Index of the target's machine in the session, if it has its own.
 fn machine_of(plan: &Plan) -> Option<u32> {
     let placement = plan.design.experiment.as_ref()?.placement.as_ref()?;
     u32::try_from(placement.target).ok()

@@ -1,6 +1,6 @@
-//! Simulates random histories of a session on several machines: attempts that die, are duplicated
-//! or torn, and are merged repeatedly and in any order. In every case, the store must hold what one
-//! machine would have written.
+//! Simulates random histories of a session on several machines: attempts die, are duplicated or
+//! torn, and are merged repeatedly in any order. The store must always hold what one machine would
+//! have written.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -399,8 +399,8 @@ impl Judge for Never {
     }
 }
 
-/// Records a session that is killed after `events` events and resumed by a judge that inspects runs
-/// or not. Returns what the store holds, and whether the session had ended before the kill.
+/// Records a session that is killed after `events` events and then resumed, with a judge that
+/// inspects runs or not. Returns the stored session, and whether it had ended before.
 fn taken_up(store: &mut Store, whole: &Plan, events: u64, looks: bool) -> (String, bool) {
     let text = serde_json::to_string(whole).unwrap();
     let id = 2 * events + u64::from(looks);

@@ -32,8 +32,8 @@ pub(super) fn processor(plan: &Plan, block: u32) -> Option<CpuSet> {
 pub(super) fn at_once(slots: &[Slot], perform: impl Fn(&Slot) -> Attempt + Sync) -> Vec<Attempt> {
     let perform = &perform;
     let in_turns = |slot| {
-        // Children inherit the slice from the thread that starts them. On kernels without custom
-        // slices, their shorter default applies.
+        // Children inherit the slice from the starting thread. Kernels without custom slices use
+        // their shorter default.
         let _ = TURN.apply();
         perform(slot)
     };
@@ -50,8 +50,8 @@ pub(super) fn at_once(slots: &[Slot], perform: impl Fn(&Slot) -> Attempt + Sync)
     })
 }
 
-/// Puts processor time first, so that it is the metric compared. Runs that shared a processor keep
-/// no other metric: every other time includes the partner's slices.
+/// Puts processor time first, so that it is the metric compared. Paired runs keep no other metric:
+/// any other time includes the partner's slices.
 ///
 /// # Errors
 /// The observation has no processor time.

@@ -16,8 +16,8 @@ enum TrialEvent {
     Ended(usize, Box<Attempt>),
 }
 
-/// Executes each job of `plan` once under its first variant, or under all variants for an
-/// experiment, `at_once` jobs at a time since nothing is measured.
+/// Executes each job of `plan` once under its first variant, for an experiment under all, `at_once`
+/// jobs at a time since nothing is measured.
 ///
 /// # Errors
 /// An observer failed. Failures of tried programs are events, not errors.
@@ -121,9 +121,9 @@ fn work(
     }
 }
 
-/// Performs a job with the small values of a trial; if it fails, retries with the values that would
-/// be measured. Speedwell chose the small values, so one that contradicts another parameter says
-/// nothing about the file.
+/// Performs a job with the small values of a trial; if it fails, retries with the regular values.
+/// Speedwell chose the small ones, so a conflict with another parameter says nothing about the
+/// file.
 fn tried(job: &Job, setting: &Setting<'_>) -> Attempt {
     let harness = harness::for_kind(job.source.kind);
     let perform = |job: &Job| harness.perform(&job.under(setting.variant), setting);

@@ -1,9 +1,8 @@
 //! Checks out and builds revisions once, in linked worktrees in the cache folder instead of the
 //! user's checkout.
 //!
-//! Git's metadata of a worktree (gitrepository-layout(5)) is in the cache folder as well, so
-//! nothing of Speedwell's shows in the user's repository, and a killed process leaves nothing
-//! there.
+//! Git's metadata of a worktree (gitrepository-layout(5)) is in the cache folder as well, so the
+//! user's repository shows nothing of Speedwell's, even after a killed process.
 //!
 //! Decides which folder belongs to a revision and its build command, when a build is reused, and
 //! which ones are evicted. A lock on the folder around a worktree means that it is being built
@@ -602,8 +601,7 @@ fn filled_in_shell(command: &str, worktree: &Worktree) -> String {
     text
 }
 
-/// Checks out the submodules that the checkout has, from there instead of their remotes, so that no
-/// network is needed.
+/// Checks out submodules from the user's checkout instead of their remotes, without a network.
 fn submodules(checkout: &Path, folder: &Path) -> Result<()> {
     if !folder.join(".gitmodules").is_file() {
         return Ok(());

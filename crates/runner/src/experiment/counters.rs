@@ -66,7 +66,7 @@ struct Attributes {
     config1: u64,
 }
 
-/// Opens an instruction counter if an assigned metric needs one and the machine has one.
+/// Opens an instruction counter if a metric needs it and the machine has one.
 pub fn wanted(assignment: &Assignment, done: &mut Done) -> Option<Counter> {
     let wants = |name: &String| name.starts_with("instructions");
     if !assignment.also.iter().any(wants) {
@@ -103,8 +103,8 @@ impl Counter {
             ..Attributes::default()
         };
         let flags = CLOSE_ON_EXEC;
-        // SAFETY: the structure outlives the call, which only reads it. Pid 0 and CPU -1 are this
-        // thread on any processor.
+        // SAFETY: the structure outlives the call, which only reads it. 0 and -1: this thread on
+        // any processor.
         let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &attributes, 0, -1, -1, flags) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
@@ -125,8 +125,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// `PERF_TYPE_SOFTWARE` with `PERF_COUNT_SW_TASK_CLOCK`, in nanoseconds: available on every
-    /// machine.
+    /// `PERF_TYPE_SOFTWARE`, `PERF_COUNT_SW_TASK_CLOCK`: nanoseconds, on every machine.
     const SOFTWARE: u32 = 1;
     const TASK_CLOCK: u64 = 1;
 

@@ -1,7 +1,7 @@
-//! Isolates a run: its own processors, and its own network namespace with only a loopback device.
+//! Isolates a run: separate processors, and a network namespace with only a loopback device.
 //!
-//! Within it, a server with a fixed port finds that port free, and no other process can answer in
-//! its place (network_namespaces(7)). Entering affects the whole process, which must still be
+//! There, a fixed port is free, and no other process can answer for the server
+//! (network_namespaces(7)). Entering affects the whole process, which must still be
 //! single-threaded.
 
 use super::Done;
@@ -12,8 +12,8 @@ use speedwell_model::assignment::Shares;
 use speedwell_process::CpuSet;
 use std::io;
 
-/// Enters a new network namespace and brings up its loopback device. Without the privilege, tries a
-/// new user namespace, where the kernel allows that (user_namespaces(7)).
+/// Enters a new network namespace and brings up its loopback device. Without the privilege, uses a
+/// new user namespace if the kernel allows it (user_namespaces(7)).
 ///
 /// # Errors
 /// It is not permitted, or the kernel does not support it.
@@ -43,11 +43,11 @@ fn raise_loopback() -> io::Result<()> {
     }
 }
 
-/// Binds this process, which sends the load, to its share of the processors and returns the
-/// target's share.
+/// Binds this process, the load generator, to its share of the processors and returns the target's
+/// share.
 ///
-/// Returns `None`, so that both may use all processors, if no shares were assigned, or with a note
-/// if the system cannot provide them.
+/// Returns `None`, which allows all processors, if no shares were assigned, or with a note if the
+/// system cannot provide them.
 pub fn divide(shares: Option<Shares>, done: &mut Done) -> Option<CpuSet> {
     let shares = shares?;
     let usable = match CpuSet::usable() {
@@ -71,8 +71,8 @@ fn refused(done: &mut Done, reason: &str) -> Option<CpuSet> {
     None
 }
 
-/// Gives the target the first processors and the load the last ones, since adjacent ones may be
-/// hyperthreads of one core.
+/// Gives the target the first processors and the load the last: adjacent ones may be hyperthreads
+/// of one core.
 fn parts(usable: &CpuSet, shares: Shares) -> Option<(CpuSet, CpuSet)> {
     let cpus = usable.cpus();
     let (target, load) = (shares.target as usize, shares.load as usize);

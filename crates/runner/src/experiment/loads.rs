@@ -1,8 +1,8 @@
-//! Loads of runs: the warm-up load, the measured load, and the load of the short form, which does
-//! what `speedwell load` does, with a server of its own if it has one.
+//! Loads of runs: the warm-up load, the measured load, and the short form, which does what
+//! `speedwell load` does, including its own server if it has one.
 //!
-//! Decides which metrics of a load become those of the run, and when a load has failed. Start at
-//! [`send`] for the short form, at [`ServerLifecycle::warm_up`] for a server.
+//! Decides which metrics of a load the run gets, and when a load has failed. Start at [`send`] for
+//! the short form, at [`ServerLifecycle::warm_up`] for a server.
 
 use super::lifecycle::{ServerLifecycle, port_of_run};
 use super::{Done, Fallible, Site, stage_failure, target};
@@ -151,8 +151,8 @@ fn tell_figures(session: &Session, done: &mut Done) -> Fallible<()> {
     Ok(())
 }
 
-/// Adds metrics that need our own server: processor time per request, which varies less than any
-/// wall time on a busy machine, and startup time.
+/// Adds metrics of our own server: startup time, and processor time per request, which varies less
+/// than any wall time on a busy machine.
 fn tell_server(load: &LoadRun, done: &mut Done) {
     let Some(server) = &load.server else {
         return;
@@ -340,8 +340,8 @@ pub(super) fn all_served_by_tool(session: &Session) -> Fallible<()> {
     }
 }
 
-/// Converts a load into the metrics of a run. The run defines which statuses are expected: if it
-/// expects 404, a 404 is no error.
+/// Converts a load into metrics of a run. The run defines the expected statuses: if it expects 404,
+/// a 404 is not an error.
 pub(super) fn session_of(load: &LoadRun) -> anyhow::Result<Session> {
     let mut session = measured::session("load", std::slice::from_ref(load), &mut Vec::new())?;
     let unexpected = load.measured.totals.outcomes.errors(ErrorClass::Status);

@@ -1,10 +1,10 @@
 //! One run of an experiment: starts a fresh process tree, proves that it is the intended variant,
-//! measures it, and stops it without leftovers.
+//! measures it, and stops all of it.
 //!
 //! Decides the order of stages and which failure belongs to which stage. Knows neither definition
-//! files nor plans: an [`Assignment`] is the whole input, [`Performed`] the result. Meant for a
-//! process of its own, because it may enter another network namespace. Start at [`perform`];
-//! `lifecycle.rs` has the stages of a server.
+//! files nor plans: an [`Assignment`] is the whole input, [`Performed`] the result. Needs a process
+//! of its own, since it may enter another network namespace. Start at [`perform`]; `lifecycle.rs`
+//! has the stages of a server.
 
 mod command;
 mod counters;

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long to wait for a proof once the target is ready: it may write shortly after it listens.
+/// Time to wait for a proof once the target is ready: it may write shortly after it listens.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Interval for polling a proof.

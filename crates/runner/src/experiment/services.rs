@@ -1,5 +1,5 @@
-//! Services a target depends on, such as a database: started before the target, ready before it
-//! starts, and stopped after it.
+//! Services a target depends on, such as a database: ready before the target starts, and stopped
+//! after it.
 //!
 //! Start at [`Backing::start`]; [`keep`] runs services that several runs share.
 
@@ -152,8 +152,8 @@ pub(super) fn stop_all(services: Vec<Backing>, done: &mut Done) -> Fallible<()> 
     stopped
 }
 
-/// Keeps services running on this machine until the process is interrupted, which is the signal to
-/// stop them. Calls `ready` with their addresses once all are ready.
+/// Runs services on this machine until an interrupt tells the process to stop them. Calls `ready`
+/// with their addresses once all are ready.
 ///
 /// # Errors
 /// The stage that failed, or a service ended by itself.

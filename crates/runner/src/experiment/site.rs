@@ -48,8 +48,7 @@ impl SendsLoads for Here {
 
 /// Location of a run, as seen from its machine.
 pub struct Site<'a> {
-    /// Address at which other machines reach this one and on which servers must listen; loopback if
-    /// `None`.
+    /// Address of this machine for others, on which servers must listen; loopback if `None`.
     pub address: Option<IpAddr>,
     /// Sends the loads of the run.
     pub sender: &'a dyn SendsLoads,

@@ -45,8 +45,8 @@ impl Begin {
     }
 }
 
-/// Waits until the clock shows `at_ns`, in nanoseconds since 1970, and returns the current time.
-/// Returns immediately if that is in the past.
+/// Waits until the clock shows `at_ns`, in nanoseconds since 1970, if that is in the future.
+/// Returns the current time.
 fn wait_until(at_ns: i64) -> i64 {
     loop {
         let now_ns = now_ns();
@@ -54,7 +54,7 @@ fn wait_until(at_ns: i64) -> i64 {
         match u64::try_from(left_ns.saturating_sub(LAST_NS)) {
             Ok(sleep_ns @ 1..) => std::thread::sleep(Duration::from_nanos(sleep_ns)),
             _ if left_ns <= 0 => {
-                // Lets other waiters on this processor see the moment before this generator's work
+                // Lets other waiters on this processor notice the moment before this generator
                 // delays them.
                 std::thread::yield_now();
                 return now_ns;

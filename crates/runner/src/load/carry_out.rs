@@ -58,8 +58,7 @@ impl Ready {
         tell: &mut dyn FnMut(Notice),
     ) -> anyhow::Result<Ready> {
         if job.spec.rt {
-            // Fails early if not permitted, before anything is started; the generator requests it
-            // again for itself.
+            // Fails before anything is started if not permitted; the generator requests it again.
             drop(processes::real_time()?);
         }
         let addresses = &job.load.target.addresses;
@@ -165,8 +164,7 @@ fn carry_out_with(
     run.probe = ready.seen.take();
     let is_lost = sent.parts.iter().any(|part| part.lost.is_some());
     if is_lost {
-        // The remaining generators were told to stop, and cannot distinguish that from a user's
-        // interrupt.
+        // The remaining generators were stopped, which looks to them like a user's interrupt.
         run.measured.is_interrupted = process::interrupted();
     }
     run.is_partial = is_lost || !sent.losses.is_empty();
@@ -241,8 +239,7 @@ fn measure(
 ) -> anyhow::Result<Sent> {
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        // Started before the priority is raised, so that the watcher does not compete with the
-        // generator.
+        // Started before the priority is raised, so as not to compete with the generator.
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
                 if process::interrupted() || server.is_some_and(Served::has_ended) {

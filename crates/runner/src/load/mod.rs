@@ -27,6 +27,5 @@ pub use target::shown_address;
 pub use target::{Url, host_and_port};
 pub use tool::{load_with_tool, load_with_tool_beside};
 
-/// Longer than any load: servers are stopped, and tools and generators end by themselves or on
-/// Ctrl-C.
+/// Longer than any load: servers are stopped; tools and generators end by themselves or on Ctrl-C.
 pub const UNLIMITED: std::time::Duration = std::time::Duration::from_secs(10 * 365 * 24 * 3600);

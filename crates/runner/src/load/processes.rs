@@ -249,7 +249,7 @@ impl Conversation for Talk<'_, '_> {
         match word {
             b"ready" => {
                 self.shared.change(|workers| workers[index].is_ready = true);
-                // Workers become ready at different times, and all wait for the same start signal.
+                // Workers become ready at different times, so all wait for one start signal.
                 let begins = if self.shared.all_ready() {
                     self.shared.begins()
                 } else {
@@ -365,8 +365,8 @@ pub fn work() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Opens the pipes to and from the parent, whose descriptors `SPEEDWELL_FDS` names. Reopening them
-/// by their path in /proc needs no unsafe code and gives the same pipes.
+/// Opens the pipes to and from the parent that `SPEEDWELL_FDS` names. Reopening them by their /proc
+/// path needs no unsafe code.
 ///
 /// # Errors
 /// This process was started without a private channel.

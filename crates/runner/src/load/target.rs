@@ -477,9 +477,9 @@ pub fn shown_address(address: &Address) -> String {
     }
 }
 
-/// Drops addresses that do not accept connections if others do: a name such as 'localhost' has IPv4
-/// and IPv6 addresses, and many servers listen on one of them. Returns a warning about dropped
-/// addresses, unless all are on this machine.
+/// Drops addresses that refuse connections if others accept: 'localhost' has IPv4 and IPv6
+/// addresses, and many servers listen on one. Returns a warning about dropped addresses, unless all
+/// are local.
 pub(super) fn keep_reachable(load: &mut Load) -> Option<String> {
     if load.target.addresses.len() < 2 {
         return None;

@@ -40,8 +40,8 @@ const SUCCESS: RangeInclusive<u16> = 200..=299;
 /// Every tool can set header fields.
 const HEADERS: [&str; 4] = ["header", "user", "cookie", "user-agent"];
 
-/// Requests per second for which ab reserves memory in a load without a count: ab requires one, and
-/// no single thread sends more than this.
+/// Requests per second for which ab reserves memory if no count is given: it requires one, and no
+/// single thread sends more.
 const MOST_PER_SECOND: u64 = 250_000;
 
 /// A tool: its name, and the options it supports besides [`OURS`] and [`HEADERS`].
@@ -154,8 +154,8 @@ enum Expected {
     Others,
 }
 
-/// Decides which responses are expected. A tool has two counts of statuses, so the expected
-/// statuses must not span both.
+/// Decides which of the two counts holds the expected responses; the expected statuses must not
+/// span both.
 fn expected(tool: &Tool, statuses: &[RangeInclusive<u16>]) -> anyhow::Result<Expected> {
     let is_inside = |range: &RangeInclusive<u16>| {
         tool.good.contains(range.start()) && tool.good.contains(range.end())

@@ -1,5 +1,5 @@
-//! Records where a program spends its time, in separate runs that are never timed, since recording
-//! slows the program.
+//! Records where a program spends its time, in separate untimed runs, since recording slows the
+//! program.
 //!
 //! Decides which tool is used and how it is controlled; `foreign::profile` reads its output. Must
 //! not know why a program is recorded. Start at [`Recorder`]: [`Recorder::record`] for a program

@@ -111,8 +111,8 @@ pub fn profile(perf: &Path, scratch: &Scratch, home: &Path) -> Result<PerfScript
         bail!("perf wrote no recording");
     }
     let text = scratch.path("stacks.txt");
-    // Redirected by a shell, because stacks of minutes exceed what is kept of a child's output.
-    // Without inlined functions, whose lookup in debugging information takes minutes.
+    // A shell redirects, because stacks of minutes exceed the captured output. --no-inline: looking
+    // up inlined functions in debugging information takes minutes.
     let script = "exec \"$0\" script -i \"$1\" --no-inline \
                   --fields comm,pid,tid,time,event,ip,sym,dso,period > \"$2\"";
     let words = [perf, &data, &text].map(|path| path.to_string_lossy().into_owned());
@@ -133,8 +133,8 @@ pub fn profile(perf: &Path, scratch: &Scratch, home: &Path) -> Result<PerfScript
     Ok(script)
 }
 
-/// Removes symbol maps that runtimes of ended processes wrote for perf: they would name the code of
-/// a later process with the same pid. Node.js also leaves a log in its folder, of no further use.
+/// Removes symbol maps that runtimes of ended processes wrote for perf: a later process with the
+/// same pid would get their names. Node.js also leaves a useless log in its folder.
 fn remove_maps(processes: &BTreeSet<i32>, home: &Path) {
     let has_ended = |pid: &&i32| !Path::new("/proc").join(pid.to_string()).exists();
     let files = std::fs::read_dir(home).into_iter().flatten().flatten();

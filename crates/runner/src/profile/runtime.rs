@@ -7,9 +7,9 @@ use speedwell_results::foreign::profile::{FrameNames, read};
 use std::path::Path;
 use std::time::Duration;
 
-/// Variables that make runtimes export symbols of code they compile and keep stacks walkable, each
-/// with the text appended to it. They are set for every program: any of these runtimes may run
-/// behind a shell script, and others ignore them.
+/// Variables that make runtimes export symbols of compiled code and keep stacks walkable, each with
+/// the text to append. Set for every program: any runtime may run behind a shell script, and others
+/// ignore them.
 const NAMING: [(&str, &str); 3] = [
     // Node.js writes /tmp/perf-PID.map and gives each interpreted function a frame of its own.
     (
