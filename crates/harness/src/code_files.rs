@@ -17,8 +17,8 @@ use std::sync::LazyLock;
 /// Larger files are data or generated code, and are not searched for modules.
 const LARGEST_SCRIPT_BYTES: u64 = 1 << 20;
 
-/// Maximum number of files per benchmark. In larger projects, changes in further files go
-/// unnoticed.
+/// Maximum number of files per benchmark. A change in a larger project usually affects some of
+/// these as well.
 const MOST_FILES: usize = 2_000;
 
 /// Extensions of scripts that are searched for modules.
