@@ -1,4 +1,4 @@
-//! What one execution gave, and the rules by which it counts as failed.
+//! Result of one execution, and the rules that decide whether it failed.
 
 use super::{Description, Job, Linking, Setting, Source};
 use crate::compile::Failed;
@@ -9,53 +9,53 @@ use std::sync::Arc;
 /// Lines of stderr kept with a failure.
 const TAIL_LINES: usize = 20;
 
-/// Larger figures are none: squares of them, which every variance needs, are no longer finite.
+/// Larger values are rejected: their squares, which a variance needs, are not finite.
 const LARGEST: f64 = 1e150;
 
-/// One process, over: what it reported, what it cost, and why it failed if it did.
+/// One finished process: what it reported, what it cost, and why it failed, if it did.
 ///
-/// A process may report and fail: what it had measured is kept, and so is the failure.
+/// A process may both report and fail; then its measurements are kept together with the failure.
 #[derive(Debug, Clone, Default)]
 pub struct Attempt {
-    /// What was reported, in order.
+    /// Reported results in order.
     pub observations: Vec<Observation>,
     /// Why the execution counts as failed.
     pub failure: Option<Failure>,
-    /// Whether the user ended it; then it counts as not executed.
+    /// Whether the user interrupted it; then it counts as not executed.
     pub interrupted: bool,
     /// Start in milliseconds since the Unix epoch.
     pub started_unix_ms: i64,
-    /// Life of the process.
+    /// Lifetime of the process.
     pub wall_ns: u64,
-    /// Its resources.
+    /// Resource usage of the process.
     pub usage: Option<Usage>,
-    /// What the machine did meanwhile, if that is not to be asked of the machine.
+    /// Kernel counters during the run, if they are not to be read from this machine.
     pub surroundings: Option<Surroundings>,
-    /// What it wrote on stdout, for `-v`.
+    /// Captured stdout, for `-v`.
     pub stdout: String,
-    /// How its program was linked, where there are several builds.
+    /// How its program was linked, if there are several builds.
     pub linking: Option<Linking>,
 }
 
-/// What was reported for one case.
+/// Result reported for one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observation {
-    /// The case as the process named it.
+    /// The case as named by the process.
     pub case: Case,
-    /// Its values.
+    /// Measured values.
     pub samples: Vec<Sample>,
-    /// The metrics that the values belong to.
+    /// Metrics of the values.
     pub metrics: Vec<Metric>,
-    /// Whole sentences about these values.
+    /// Notes on these values, as whole sentences.
     pub notes: Vec<String>,
-    /// The answer that the process computed, for comparison between variants.
+    /// Checksum computed by the process, compared between variants.
     pub check: Option<String>,
-    /// Everything known of an HTTP load that it was: see [`speedwell_model::Run::load`].
+    /// Details of an HTTP load; see [`speedwell_model::Run::load`].
     pub load: Option<Arc<str>>,
 }
 
 impl Observation {
-    /// Nothing of `case` yet; the first of these metrics is the one that is compared.
+    /// Creates an observation without samples; the first of the metrics is the one compared.
     pub(crate) fn new(case: Case, metrics: Vec<Metric>) -> Observation {
         Observation {
             case,
@@ -67,7 +67,7 @@ impl Observation {
         }
     }
 
-    /// Adds a figure that neither a time nor iterations belong to.
+    /// Adds a value without elapsed time and iterations.
     pub(crate) fn add(&mut self, metric: Metric, value: f64) {
         self.samples.push(Sample {
             metric: Arc::from(metric.name.as_str()),
@@ -80,7 +80,8 @@ impl Observation {
         }
     }
 
-    /// Adds processor times per iteration, in nanoseconds, unless the benchmark reports such a metric itself.
+    /// Adds processor times per iteration, in nanoseconds, unless the benchmark reports this metric
+    /// itself.
     pub(crate) fn add_cpu_times(&mut self, times_ns: &[f64]) {
         let metric = Metric::cpu_time();
         if self.metrics.iter().all(|known| known.name != metric.name) {
@@ -91,7 +92,7 @@ impl Observation {
     }
 }
 
-/// A cause that is a sentence's fragment.
+/// Builds a cause from a sentence fragment.
 pub(crate) fn invalid(reason: impl Into<String>) -> Cause {
     Cause::Invalid {
         reason: reason.into(),
@@ -99,8 +100,8 @@ pub(crate) fn invalid(reason: impl Into<String>) -> Cause {
 }
 
 impl Attempt {
-    /// Starts the record of an ended process. `reported` is what is wrong with its report, if
-    /// anything; how the process ended comes first, because it explains the rest.
+    /// Creates the result of a finished process. `reported` is the fault in its report, if any; the
+    /// exit status takes precedence, because it explains the rest.
     pub(super) fn new(
         spec: &Spec,
         outcome: &Outcome,
@@ -134,7 +135,7 @@ impl Attempt {
         }
     }
 
-    /// The record of a process that could not be started.
+    /// Creates the result of a process that could not be started.
     pub(super) fn not_started(
         spec: &Spec,
         error: &std::io::Error,
@@ -145,12 +146,12 @@ impl Attempt {
         Attempt::without_process(Cause::Start { reason }, spec, job, setting)
     }
 
-    /// The record of a job that cannot be performed on this machine.
+    /// Creates the result of a job that cannot be performed on this machine.
     pub(super) fn refused(spec: &Spec, reason: &str, job: &Job, setting: &Setting<'_>) -> Attempt {
         Attempt::without_process(invalid(reason), spec, job, setting)
     }
 
-    /// The attempt of a program that was linked for its run.
+    /// Adds how the program was linked for its run.
     pub(super) fn linked(mut self, linking: Option<Linking>) -> Attempt {
         let note = linking.as_ref().and_then(Linking::note);
         for seen in &mut self.observations {
@@ -169,8 +170,8 @@ impl Attempt {
     }
 }
 
-/// What no measurement can give. Everything is looked at here, whoever reported it: a harness, a command, or a benchmark
-/// that writes to the harness's line itself.
+/// Rejects values that no measurement can produce. Checks every source here: a harness, a command,
+/// or a benchmark that writes to the harness channel itself.
 fn impossible(seen: &Observation) -> Option<Cause> {
     let reason = seen.samples.iter().find_map(|sample| {
         let (name, value) = (&sample.metric, sample.value);
@@ -187,7 +188,7 @@ fn impossible(seen: &Observation) -> Option<Cause> {
     Some(invalid(reason))
 }
 
-/// What a reader of the values should know about the end of their process.
+/// Notes on how the process ended.
 fn remarks(outcome: &Outcome) -> Vec<String> {
     let mut remarks = Vec::new();
     if outcome.ended == Ended::Lingered {
@@ -197,12 +198,12 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
     remarks
 }
 
-/// Why a program could not be started, with its name.
+/// Explains why a program could not be started, including its name.
 pub(super) fn start_reason(spec: &Spec, error: &std::io::Error) -> String {
     format!("'{}': {error}", spec.program.display())
 }
 
-/// A failed execution.
+/// Builds the failure of an execution.
 pub(super) fn failure(
     cause: Cause,
     stderr_tail: String,
@@ -222,7 +223,7 @@ pub(super) fn failure(
     }
 }
 
-/// A failed description.
+/// Builds the failure of a description.
 pub(super) fn not_described(
     source: &Source,
     cause: Cause,
@@ -248,7 +249,7 @@ pub(super) fn not_described(
 }
 
 impl Failed {
-    /// What it is reported as: the words for a file that was to be described, or a job that was to be performed.
+    /// Converts to a failure of describing a file, or of performing the given job.
     pub fn failure(self, source: &Source, of: Option<(&Job, &Setting<'_>)>) -> Failure {
         Failure {
             step: if of.is_some() {

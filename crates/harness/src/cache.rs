@@ -1,7 +1,7 @@
-//! The folder for things that can be made anew: harnesses, compiled programs, search paths.
+//! Cache folder for reproducible files: harnesses, compiled programs, search paths.
 //!
-//! What lies there is executed. So it is used only if nobody else can write to it; otherwise a new folder takes its
-//! place, for this process alone.
+//! Its contents are executed, so it is used only if no other user can write to it; otherwise this
+//! process uses a temporary folder of its own.
 
 use speedwell_process::{Scratch, user};
 use std::fs::{self, DirBuilder, Metadata};
@@ -10,19 +10,20 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
-/// What the names of things begin with that are being made.
+/// Prefix of entries under construction.
 const DRAFT: &str = "draft-";
 
-/// Drafts older than this are those of processes that were killed: no compilation may last so long.
+/// Older drafts belong to killed processes: no compilation may take that long.
 const DRAFTS_KEPT: Duration = Duration::from_secs(3600);
 
-/// `$XDG_CACHE_HOME/speedwell`, else `~/.cache/speedwell`, else a folder of this user among temporary files; if
-/// others could write there, one for this process alone.
+/// Returns `$XDG_CACHE_HOME/speedwell`, else `~/.cache/speedwell`, else this user's folder among
+/// temporary files. If others could write there, returns a folder of this process.
 pub fn cache_folder() -> PathBuf {
     CHOSEN.get_or_init(choose).0.clone()
 }
 
-/// Why the usual folder was not used, as a whole sentence, if a folder was needed at all.
+/// Explains in a sentence why the default folder was not used. `None` if it was, or if no folder
+/// was needed.
 pub fn cache_warning() -> Option<&'static str> {
     CHOSEN.get()?.1.as_deref()
 }
@@ -48,7 +49,7 @@ fn choose() -> (PathBuf, Option<String>) {
 fn own_folder() -> PathBuf {
     static OWN: OnceLock<Option<Scratch>> = OnceLock::new();
     let own = OWN.get_or_init(|| Scratch::new().ok());
-    // Without a place for temporary files, whoever writes there tells that it cannot.
+    // Without a temporary folder, the first write reports the error.
     own.as_ref()
         .map_or_else(std::env::temp_dir, |own| own.folder().to_owned())
 }
@@ -66,13 +67,12 @@ fn usual() -> PathBuf {
     }
 }
 
-/// Why somebody else may have put things into the folder, as a fragment of a sentence. A folder that is missing is
-/// made, for its owner alone; where that is impossible, whoever writes to it reports the error.
+/// Explains, as a sentence fragment, why another user may have written to the folder. Creates a
+/// missing folder with access for its owner only; if that fails, the first write reports the error.
 fn unsafe_reason(folder: &Path, user: u32) -> Option<String> {
     if let Some(parent) = folder.parent() {
         let _ = fs::create_dir_all(parent);
-        // The place for temporary files belongs to everybody, and its sticky bit keeps what lies in it from
-        // being renamed by others.
+        // The sticky bit of a shared temporary folder prevents others from renaming its entries.
         let is_shared = |data: &Metadata| is_open(data) && data.mode() & 0o1000 == 0;
         let data = fs::metadata(parent).ok();
         if let Some(data) = data.filter(|data| is_foreign(data, user) || is_shared(data)) {
@@ -94,7 +94,7 @@ fn is_foreign(data: &Metadata, user: u32) -> bool {
     data.uid() != user && data.uid() != 0
 }
 
-/// Whether others may write. The group of the same number as its user has no other member by convention.
+/// Whether others may write. A group with the user's own id has no other members by convention.
 fn is_open(data: &Metadata) -> bool {
     let by_group = data.mode() & 0o020 != 0 && data.gid() != data.uid();
     by_group || data.mode() & 0o002 != 0
@@ -108,7 +108,7 @@ fn who(data: &Metadata, user: u32) -> String {
     }
 }
 
-/// Removes drafts in a folder that nobody makes any more.
+/// Removes abandoned drafts from a folder.
 pub(super) fn remove_drafts(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let is_draft = entry.file_name().to_string_lossy().starts_with(DRAFT);
@@ -119,12 +119,12 @@ pub(super) fn remove_drafts(folder: &Path) {
     }
 }
 
-/// Whether this was so long ago.
+/// Whether the time is longer ago than `age`.
 pub(super) fn is_older(time: SystemTime, age: Duration) -> bool {
     time.elapsed().is_ok_and(|elapsed| elapsed > age)
 }
 
-/// Removes a file or a folder, or leaves it to somebody who may.
+/// Removes a file or folder, ignoring errors.
 pub(super) fn remove(path: &Path) {
     let _ = if path.is_dir() {
         fs::remove_dir_all(path)
@@ -158,7 +158,7 @@ mod tests {
         let told = |user| unsafe_reason(&cache, user).unwrap_or_default();
         with_mode(&cache, 0o755);
         assert_eq!(told(user()), "");
-        // Root is trusted by everybody.
+        // Root is trusted.
         if user() != 0 {
             assert!(told(user() + 1).contains("owns"), "{}", told(user() + 1));
         }

@@ -1,9 +1,9 @@
-//! The files whose content decides what a run does: the benchmark file, the program that performs it, and the modules of
-//! the project that they load.
+//! Finds the files whose content determines a run: the benchmark file, the program that performs
+//! it, and the project modules they load.
 //!
-//! Modules are found in the text of scripts, without executing them, so a name that is computed is not followed. Files that
-//! are read only once for a session (definition files) or built only once (C++, packages) take no part. Start at
-//! [`code_files`].
+//! Modules are found in the text of scripts without executing them, so computed names are not
+//! followed. Files read once per session (definition files) or built once (C++, packages) are
+//! excluded. Start at [`code_files`].
 
 use crate::{Job, Kind, Source};
 use regex::Regex;
@@ -14,17 +14,18 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
 
-/// Larger files are data, or generated, and are not searched for modules.
+/// Larger files are data or generated code, and are not searched for modules.
 const LARGEST_SCRIPT_BYTES: u64 = 1 << 20;
 
-/// Files of one benchmark that are followed; a project with more changes somewhere else as well.
+/// Maximum number of files per benchmark. A change in a larger project usually affects some of
+/// these as well.
 const MOST_FILES: usize = 2_000;
 
-/// Endings of scripts that are searched for modules.
+/// Extensions of scripts that are searched for modules.
 const JAVASCRIPT: [&str; 8] = ["js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx"];
 const PYTHON: &str = "py";
 
-/// Endings of other scripts, whose modules are not known.
+/// Extensions of other scripts, whose modules are unknown.
 const OTHER_SCRIPTS: [&str; 7] = ["sh", "bash", "rb", "pl", "php", "lua", "r"];
 
 static JAVASCRIPT_MODULE: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -38,7 +39,8 @@ static PYTHON_MODULE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(pattern).ok()
 });
 
-/// The files whose content decides what a run of the job does under the variant, which `program` performs.
+/// Returns the files whose content determines a run of the job under the variant, performed by
+/// `program`.
 pub fn code_files(job: &Job, variant: &Variant, program: &Path) -> Vec<PathBuf> {
     let job = job.under(variant);
     let source = &job.source;
@@ -87,7 +89,8 @@ pub fn code_files(job: &Job, variant: &Variant, program: &Path) -> Vec<PathBuf> 
     search.found.into_iter().collect()
 }
 
-/// Whether it is compiled, once for a session, so that `program` is a compiler, which takes no part in runs.
+/// Whether it is compiled once per session, so that `program` is a compiler and takes no part in
+/// runs.
 fn is_built_once(source: &Source) -> bool {
     match source.kind {
         Kind::Cpp => true,
@@ -96,16 +99,17 @@ fn is_built_once(source: &Source) -> bool {
     }
 }
 
-/// Files that were found, and those whose modules have not been looked for yet.
+/// Files found, and those not yet searched for modules.
 struct Search {
-    /// Where modules of Python are looked for, besides the folder of the file that imports them.
+    /// Search path of Python modules, besides the folder of the importing file.
     folders: Vec<PathBuf>,
     found: BTreeSet<PathBuf>,
     open: Vec<PathBuf>,
 }
 
 impl Search {
-    /// Adds a file by its path without links, and by its path with links, which may lead to another file one day.
+    /// Adds a file both by its canonical path and by the path through links, whose target may
+    /// change.
     fn add(&mut self, file: &Path) {
         let Ok(path) = fs::canonicalize(file) else {
             return;
@@ -121,7 +125,7 @@ impl Search {
     }
 
     fn add_program(&mut self, program: &Path, directory: &Path) {
-        // A name without a folder is looked up in PATH, anything else from the working folder.
+        // A bare name is looked up in PATH, a path is relative to the working directory.
         let place = match program.components().count() {
             1 => program.to_owned(),
             _ => directory.join(program),
@@ -131,7 +135,8 @@ impl Search {
         }
     }
 
-    /// Adds the file that a word names, if it is a script: what it names may also be written by what is measured.
+    /// Adds the file that an argument names if it is a script: other files may be outputs of the
+    /// program.
     fn add_script(&mut self, word: &str, directory: &Path) {
         let path = directory.join(word);
         if is_script(&path) && path.is_file() {
@@ -139,7 +144,7 @@ impl Search {
         }
     }
 
-    /// Adds the program of a command line, and the script that it executes.
+    /// Adds the program of a command line, and the script it executes.
     fn add_command(&mut self, line: &str, directory: &Path) {
         let words = shell_words::split(line).unwrap_or_default();
         let is_assignment = |word: &&String| word.contains('=');
@@ -151,7 +156,7 @@ impl Search {
         }
     }
 
-    /// Adds scripts that a definition file names in its commands.
+    /// Adds scripts that the commands of a definition file name.
     fn add_definition(&mut self, text: &str, file: &Path) {
         let folder = file.parent().unwrap_or(Path::new("."));
         for word in text.split(|c: char| c.is_whitespace() || "\"'`,[]=".contains(c)) {
@@ -161,7 +166,7 @@ impl Search {
         }
     }
 
-    /// Adds the scripts in a folder in which modules are looked for, and the folder itself to where they are looked for.
+    /// Adds a folder to the search path of modules, and the scripts in it.
     fn add_folder(&mut self, path: &Path) {
         if path.is_file() {
             return self.add(path);
@@ -174,7 +179,7 @@ impl Search {
         scripts.for_each(|script| self.add(&script));
     }
 
-    /// Looks for the modules of all files that were found, and for theirs.
+    /// Searches all files found for modules, transitively.
     fn follow(&mut self) {
         while let Some(file) = self.open.pop() {
             let is_small = fs::metadata(&file).is_ok_and(|data| data.len() <= LARGEST_SCRIPT_BYTES);
@@ -241,7 +246,7 @@ impl Search {
         }
     }
 
-    /// Adds the module and the packages that it is in.
+    /// Adds a module and its enclosing packages.
     fn add_python(&mut self, module: &str, folder: &Path) {
         let name = module.trim_start_matches('.');
         let dots = module.len() - name.len();
@@ -251,7 +256,7 @@ impl Search {
                 folders.push(folder.to_owned());
                 folders.extend(self.folders.iter().cloned());
             }
-            // One dot is the folder itself, each further one the folder above.
+            // One dot is the folder itself, each further dot its parent.
             _ => folders.extend(folder.ancestors().nth(dots - 1).map(Path::to_owned)),
         }
         for mut place in folders {
@@ -264,7 +269,7 @@ impl Search {
     }
 }
 
-/// The path without `.` and `..`.
+/// Removes `.` and `..` from the path.
 fn without_dots(path: &Path) -> PathBuf {
     let mut cleaned = PathBuf::new();
     for part in path.components() {
@@ -287,7 +292,7 @@ fn is_script(path: &Path) -> bool {
     JAVASCRIPT.contains(&ending) || ending == PYTHON || OTHER_SCRIPTS.contains(&ending)
 }
 
-/// The file of a module, as Node.js looks for it: with an ending, or as a folder.
+/// Resolves a module as Node.js does: as is, with an extension, or as a folder.
 fn javascript_module(place: &Path) -> Option<PathBuf> {
     let with_ending = |ending: &str| {
         let mut name = place.as_os_str().to_owned();
@@ -308,7 +313,7 @@ fn javascript_module(place: &Path) -> Option<PathBuf> {
     files.into_iter().find(|file| file.is_file())
 }
 
-/// The folder of a package by its name, if it is a link to a folder of the project, as in workspaces.
+/// Resolves a package that is linked to a folder of the project, as in workspaces.
 fn linked_package(name: &str, folder: &Path) -> Option<PathBuf> {
     let mut places = folder
         .ancestors()
@@ -344,7 +349,7 @@ mod tests {
         }
     }
 
-    /// The names of the files in `folder` that decide what a run does.
+    /// Names of the files in `folder` that determine a run.
     fn names(folder: &Path, job: &Job, variant: &Variant) -> Vec<String> {
         let files = code_files(job, variant, Path::new("/bin/sh"));
         let inside = files

@@ -1,9 +1,9 @@
-//! From a C++ file to a program: compiled once for each content, compiler and set of flags.
+//! Compiles a C++ file once for each content, compiler and set of flags.
 //!
-//! Programs lie in the cache folder under a name that changes with everything that goes into them,
-//! so a program that is being measured is never replaced. Which headers go in is known from the
-//! last compilation, which lists them (`-MMD`). Start with [`build`]; at [`Compilation`] for other compilers than those of C, which
-//! make a folder out of generated sources.
+//! Programs are in the cache folder under a name that depends on all inputs, so a program that is
+//! being measured is never replaced. The headers are known from the last compilation, which lists
+//! them (`-MMD`). Start with [`build`]; with [`Compilation`] for compilers other than C and C++,
+//! which build a folder from generated sources.
 
 use crate::cache::{self, cache_folder};
 use crate::sources::Sources;
@@ -19,47 +19,47 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// A compiler that needs longer than this has gone wrong.
+/// Time limit of a compiler.
 pub(super) const LIMIT: Duration = Duration::from_secs(300);
 
-/// Lines of the compiler's complaints that are kept; the first one is the one to mend.
+/// Lines of compiler errors that are kept; the first one matters most.
 const COMPLAINT_LINES: usize = 20;
 
-/// Programs that nobody has used for so long are removed.
+/// Programs unused for this long are removed.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Everything that decides what the program will be.
+/// Everything that determines the program.
 #[derive(Debug, Clone, Hash, PartialEq, Eq)]
 pub(super) struct Recipe {
     pub compiler: PathBuf,
     pub flags: Vec<String>,
-    /// The folder of our header.
+    /// Folder of our header.
     pub header: PathBuf,
     pub file: PathBuf,
     pub directory: PathBuf,
     pub environment: Vec<(String, String)>,
 }
 
-/// A compilation that gave no program.
+/// A failed compilation.
 #[derive(Debug, Clone)]
 pub struct Failed {
-    /// Why there is none.
+    /// Why there is no program.
     pub cause: Cause,
-    /// What the compiler said.
+    /// Output of the compiler.
     pub output: String,
-    /// The shell line that repeats the compilation.
+    /// Shell line that repeats the compilation.
     pub replay: String,
-    /// Whether the user ended it.
+    /// Whether the user interrupted it.
     pub interrupted: bool,
 }
 
 impl Failed {
-    /// A compiler that cannot be started.
+    /// The compiler cannot be started.
     pub fn start(reason: String) -> Failed {
         Failed::before_start(Cause::Start { reason })
     }
 
-    /// A compilation that was not even tried.
+    /// The compilation was not attempted.
     pub fn before_start(cause: Cause) -> Failed {
         Failed {
             cause,
@@ -70,12 +70,12 @@ impl Failed {
     }
 }
 
-/// The folder of one of our harnesses.
+/// Unpacks a harness and returns its folder.
 pub(super) fn unpacked(from: &Sources) -> Result<PathBuf, Failed> {
     from.folder().map_err(Failed::before_start)
 }
 
-/// The words of a variable, as a shell would split them; `own` variables come before ours.
+/// Splits a variable into words as a shell does; `own` takes precedence over the environment.
 pub(super) fn words_of(name: &str, own: &[(String, String)]) -> Vec<String> {
     let set = own.iter().find(|(known, _)| known == name);
     let text = set
@@ -85,7 +85,7 @@ pub(super) fn words_of(name: &str, own: &[(String, String)]) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// What was built in the life of this process, and what is being built by some thread.
+/// What this process has built, and what some thread is building.
 #[derive(Default)]
 struct Built {
     done: HashMap<Recipe, Result<PathBuf, Failed>>,
@@ -95,11 +95,11 @@ struct Built {
 static BUILT: Mutex<Option<Built>> = Mutex::new(None);
 static CHANGED: Condvar = Condvar::new();
 
-/// The program of a recipe. Asked again, it is the same program, whatever has happened to the file
-/// since: one session measures one program.
+/// Returns the program of a recipe. Later calls return the same program even if its source has
+/// changed since: one session measures one program.
 ///
 /// # Errors
-/// The compiler cannot be started, or refuses the file.
+/// The compiler cannot be started, or rejects the file.
 pub(super) fn build(recipe: &Recipe) -> Result<PathBuf, Failed> {
     let mut guard = locked();
     loop {
@@ -126,7 +126,8 @@ fn locked() -> MutexGuard<'static, Option<Built>> {
     BUILT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The program of a recipe, if it was compiled before, by any process. As with [`build`], it remains the same one.
+/// Returns the program of a recipe if any process has compiled it before. As with [`build`], it
+/// stays the same.
 pub(super) fn find(recipe: &Recipe) -> Option<PathBuf> {
     let mut guard = locked();
     let done = &mut guard.get_or_insert_default().done;
@@ -145,7 +146,7 @@ fn find_in(recipe: &Recipe, cache: &Path) -> Option<PathBuf> {
     if inputs.is_empty() || !known.is_file() {
         return None;
     }
-    // The time of last use, which decides what is removed one day.
+    // Updates the time of last use, which decides when it is removed.
     if let Ok(file) = fs::File::open(&known) {
         let _ = file.set_modified(SystemTime::now());
     }
@@ -172,7 +173,7 @@ fn find_or_compile(recipe: &Recipe, cache: &Path) -> Result<PathBuf, Failed> {
     let called = call(&spec, &recipe.shown());
     let rules = draft.with_extension("d");
     let inputs = prerequisites(&fs::read_to_string(&rules).unwrap_or_default(), recipe);
-    // A compiler that refuses the file may have listed its headers before.
+    // A compiler that rejects the file may have listed its headers before.
     let _ = fs::remove_file(&rules);
     called.inspect_err(|_| cache::remove(&draft))?;
     let program = recipe.program_in(cache, &inputs);
@@ -183,10 +184,10 @@ fn find_or_compile(recipe: &Recipe, cache: &Path) -> Result<PathBuf, Failed> {
     Ok(program)
 }
 
-/// Calls a compiler; `shown` is the call as somebody would repeat it by hand.
+/// Runs a compiler; `shown` is the call that a user would repeat by hand.
 ///
 /// # Errors
-/// It cannot be started, or refuses what it is given.
+/// It cannot be started, or rejects its input.
 pub(super) fn call(spec: &Spec, shown: &Spec) -> Result<(), Failed> {
     let failed = |cause, output: String, interrupted| Failed {
         cause,
@@ -214,7 +215,7 @@ pub(super) fn call(spec: &Spec, shown: &Spec) -> Result<(), Failed> {
     Err(failed(cause, first.join("\n"), interrupted))
 }
 
-/// What a compiler does, in a few words: `compiling copy.cpp with c++`.
+/// Describes a compiler call in a few words: `compiling copy.cpp with c++`.
 fn compiling(spec: &Spec) -> String {
     let folder = spec.directory.clone().unwrap_or_default();
     let files = spec.arguments.iter().map(|argument| folder.join(argument));
@@ -230,7 +231,7 @@ fn compiling(spec: &Spec) -> String {
     )
 }
 
-/// The first line that tells an error, from the error on.
+/// Extracts the message of the first error.
 fn complaint(output: &str) -> String {
     // rustc numbers its errors: 'error[E0425]: ...'.
     let after = |line: &'_ str| {
@@ -240,13 +241,13 @@ fn complaint(output: &str) -> String {
     let error = output
         .lines()
         .find_map(|line| after(line).map(|at| &line[at..]));
-    // Go begins with a line '# PACKAGE'.
+    // Go's output begins with a line '# PACKAGE'.
     let said = output.lines().find(|line| !line.starts_with('#'));
     let line = error.or(said).unwrap_or("no reason given");
     line.trim().to_owned()
 }
 
-/// The files that a rule of make depends on (`target: file file \ file`); a blank in a name is
+/// Parses the prerequisites of a make rule (`target: file file \ file`); spaces in names are
 /// escaped.
 fn prerequisites(rule: &str, recipe: &Recipe) -> Vec<PathBuf> {
     let after = rule.split_once(": ").map_or("", |(_, files)| files);
@@ -259,7 +260,7 @@ fn prerequisites(rule: &str, recipe: &Recipe) -> Vec<PathBuf> {
     inputs
 }
 
-/// Removes what has not been used for long, and drafts of compilations that died.
+/// Removes entries unused for long, and drafts of killed compilations.
 pub(super) fn remove_unused(cache: &Path) {
     cache::remove_drafts(cache);
     for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
@@ -271,8 +272,8 @@ pub(super) fn remove_unused(cache: &Path) {
 }
 
 impl Recipe {
-    /// Tells one recipe from another. A new version of the compiler under the old name counts as
-    /// another one.
+    /// Hashes everything but file contents. A new compiler version under the same name changes the
+    /// hash.
     fn identity(&self) -> u64 {
         let mut hash = DefaultHasher::new();
         self.hash(&mut hash);
@@ -296,19 +297,19 @@ impl Recipe {
         self.file.file_stem().unwrap_or_default().to_string_lossy()
     }
 
-    /// The list of what went in when it was compiled last.
+    /// Path of the list of inputs of the last compilation.
     fn inputs_in(&self, cache: &Path) -> PathBuf {
         cache.join(format!("{}-{:016x}.inputs", self.stem(), self.identity()))
     }
 
-    /// The program of these inputs.
+    /// Path of the program built from these inputs.
     fn program_in(&self, cache: &Path, inputs: &[PathBuf]) -> PathBuf {
         let content = self.with_content_of(inputs);
         cache.join(format!("{}-{content:016x}", self.stem()))
     }
 
-    /// The call of the compiler. Flags follow the file, because linkers take libraries only for
-    /// what stands before them.
+    /// Builds the compiler command. Flags follow the file, because linkers search libraries only
+    /// for what precedes them.
     fn spec(&self, output: &Path) -> Spec {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let mut spec = Spec::new(&self.compiler).args([text(&self.file)]);
@@ -329,7 +330,7 @@ impl Recipe {
         spec
     }
 
-    /// The call as somebody would repeat it by hand: the list of headers is of no use then.
+    /// The command that a user would repeat by hand, without the list of headers.
     fn shown(&self) -> Spec {
         let mut spec = self.spec(Path::new("/dev/null"));
         spec.arguments.truncate(spec.arguments.len() - 3);
@@ -346,7 +347,7 @@ impl Recipe {
     }
 }
 
-/// Where a program lies that is given by name.
+/// Locates a program given by name.
 pub(super) fn which(program: &Path) -> PathBuf {
     if program.components().count() > 1 {
         return program.to_owned();
@@ -358,30 +359,30 @@ pub(super) fn which(program: &Path) -> PathBuf {
         .unwrap_or_else(|| program.to_owned())
 }
 
-/// Sources and the call of a compiler, which is executed in the folder where they lie.
+/// Generated sources and a compiler command, which runs in the folder of the sources.
 #[derive(Debug, Clone)]
 pub struct Compilation {
-    /// Begins the name of the folder.
+    /// Prefix of the folder name.
     pub stem: &'static str,
     /// Name and content of each file.
     pub files: Vec<(String, String)>,
     pub compiler: PathBuf,
     pub arguments: Vec<String>,
     pub environment: Vec<(String, String)>,
-    /// Whatever else decides what will be made: versions, above all.
+    /// Further inputs that determine the result, mainly versions.
     pub identity: String,
 }
 
 impl Compilation {
-    /// The folder with the sources and what was made of them.
+    /// Returns the folder with the sources and the compiler's output.
     ///
     /// # Errors
-    /// The compiler cannot be started, or refuses the sources.
+    /// The compiler cannot be started, or rejects the sources.
     pub fn compile(&self) -> Result<PathBuf, Failed> {
         self.compile_on(&cache_folder().join("code"))
     }
 
-    /// The same in a folder of its own on a shelf.
+    /// Does the same below `cache`.
     ///
     /// # Errors
     /// As for [`Compilation::compile`].
@@ -392,7 +393,7 @@ impl Compilation {
         }
         let name = self.name();
         let folder = cache.join(&name);
-        // Written beside and moved into place in one step: others may make the same at once.
+        // Built under a temporary name and renamed atomically: other threads may build the same.
         let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
         let draft = cache.join(format!("draft-{name}-{}-{number}", std::process::id()));
         let result = self.compile_in(&draft, cache);
@@ -402,7 +403,7 @@ impl Compilation {
         result.map(|()| folder)
     }
 
-    /// The folder, if it was made before.
+    /// Returns the folder if it was built before.
     pub fn find(&self) -> Option<PathBuf> {
         self.find_on(&cache_folder().join("code"))
     }
@@ -412,7 +413,7 @@ impl Compilation {
         if !folder.is_dir() {
             return None;
         }
-        // The time of last use, which decides what is removed one day.
+        // Updates the time of last use, which decides when it is removed.
         if let Ok(file) = fs::File::open(&folder) {
             let _ = file.set_modified(SystemTime::now());
         }
@@ -433,7 +434,7 @@ impl Compilation {
         call(&spec, &spec)
     }
 
-    /// The call of the compiler, with the sources in `folder`.
+    /// Builds the compiler command, with the sources in `folder`.
     pub fn spec(&self, folder: &Path) -> Spec {
         let mut spec = Spec::new(&self.compiler).args(self.arguments.iter().cloned());
         spec.environment = self.environment.clone();
@@ -442,7 +443,7 @@ impl Compilation {
         spec
     }
 
-    /// The name of the folder, which tells apart whatever goes into it.
+    /// Folder name, a hash of all inputs.
     fn name(&self) -> String {
         let mut hash = DefaultHasher::new();
         let called = (&self.compiler, &self.arguments, &self.environment);
@@ -451,10 +452,10 @@ impl Compilation {
     }
 }
 
-/// Tells whether something in folders of the user has changed, by name, size and time of each file. A program is
-/// made of these files as well, and no list says of which.
+/// Hashes name, size and time of each file in folders of the user. Programs depend on these files,
+/// too, and no list says on which.
 pub fn state_of(folders: &[PathBuf]) -> String {
-    // More than any folder of modules has; a whole disk must not be searched through.
+    // More than any folder of modules has; bounds the scan of a whole disk.
     const MOST: usize = 20_000;
     let mut hash = DefaultHasher::new();
     let mut waiting: Vec<PathBuf> = folders.to_vec();
@@ -476,7 +477,7 @@ pub fn state_of(folders: &[PathBuf]) -> String {
     format!("{:016x}", hash.finish())
 }
 
-/// What a program says of its version: asked once, and as wide as its file is the same.
+/// Returns a program's version output, cached for the life of this process.
 pub fn version(program: &Path, arguments: &[&str]) -> Result<String, Failed> {
     static KNOWN: Mutex<Option<HashMap<(PathBuf, String), String>>> = Mutex::new(None);
     let key = (program.to_owned(), arguments.join(" "));

@@ -1,8 +1,9 @@
-//! Instructions of a case, counted by callgrind, a tool of valgrind: the same number every time where the same work is
-//! done at the same addresses. It says nothing of waiting, of the kernel, of caches and of branches.
+//! Counts instructions of a case with valgrind's callgrind: the same number whenever the same work
+//! is done at the same addresses. Ignores waiting, the kernel, caches and branches.
 //!
-//! Harnesses in C, C++ and Rust mark what is to be counted by client requests (`harness/c/requests.h`). Decides what
-//! surrounds the process, so that nothing of it differs between runs. Start at [`check`] and [`perform`].
+//! Harnesses in C, C++ and Rust mark the counted section with client requests
+//! (`harness/c/requests.h`). Decides the environment of the process, so that nothing in it differs
+//! between runs. Start at [`check`] and [`perform`].
 
 use crate::attempt::invalid;
 use crate::events::Events;
@@ -14,10 +15,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// Whether instructions of this kind of benchmark can be counted.
+/// Checks whether instructions of this kind of benchmark can be counted.
 ///
 /// # Errors
-/// Why not.
+/// The reason why not.
 pub fn check(kind: Kind) -> Result<(), &'static str> {
     use Language::*;
     match kind {
@@ -36,22 +37,22 @@ pub fn check(kind: Kind) -> Result<(), &'static str> {
     }
 }
 
-/// What a case is counted with.
+/// Inputs for counting a case.
 pub(super) struct Counted<'a> {
     pub job: &'a Job,
     pub setting: &'a Setting<'a>,
     pub counting: &'a Counting,
-    /// The process of the harness.
+    /// Process of the harness.
     pub spec: &'a Spec,
-    /// What repeats it by hand.
+    /// Command that repeats it by hand.
     pub plain: &'a Spec,
 }
 
-/// What a harness said of a case.
+/// Result of a case according to the harness.
 pub(super) type Said = (Option<Observation>, Option<Cause>);
 
-/// Performs one case and counts its instructions; `commands` are those for such samples, `observe` says what
-/// the answers mean.
+/// Performs one case and counts its instructions. `commands` builds the harness commands, `observe`
+/// interprets the events.
 pub(super) fn perform(
     of: &Counted<'_>,
     commands: &dyn Fn(&Samples) -> Events,
@@ -81,7 +82,7 @@ pub(super) fn perform(
     };
     let (seen, fault) = observe(&events);
     let read = |name: &str| Counts::parse(&fs::read_to_string(folder.folder().join(name)).ok()?);
-    // The first part is that of a section without anything in it.
+    // The first part is that of an empty section.
     let counts = read("counts.2").zip(read("counts.1"));
     let mut attempt = Attempt::new(
         of.plain,
@@ -105,7 +106,7 @@ pub(super) fn perform(
             );
         }
     }
-    // What the kernel says of a process under valgrind says nothing of the benchmark.
+    // Resource usage under valgrind is meaningless for the benchmark.
     attempt.usage = None;
     if of.counting.times && attempt.failure.is_none() && !attempt.interrupted {
         return at_full_speed(of, iterations, commands, observe, attempt);
@@ -113,7 +114,7 @@ pub(super) fn perform(
     attempt
 }
 
-/// Adds the times of the same case to what was counted of it.
+/// Measures the times of the same case and adds them to its counts.
 fn at_full_speed(
     of: &Counted<'_>,
     iterations: u64,
@@ -147,11 +148,11 @@ fn at_full_speed(
     counted
 }
 
-/// Samples at full speed, each with the iterations that are counted, and the time of the warm-up before them.
+/// Number of timed samples, with the counted number of iterations each, and their warm-up time.
 const TIMED: u32 = 10;
 const WARMUP_NS: u64 = 10_000_000;
 
-/// The caches of the model: those of no processor in particular, so that figures do not depend on the machine.
+/// Cache model: of no particular processor, so that counts do not depend on the machine.
 const CACHES: [&str; 4] = [
     "--cache-sim=yes",
     "--I1=32768,8,64",
@@ -159,15 +160,15 @@ const CACHES: [&str; 4] = [
     "--LL=8388608,16,64",
 ];
 
-/// What every process sees besides the variables of its variant.
+/// Environment of every process, besides the variables of its variant.
 const ENVIRONMENT: [(&str, &str); 3] = [
     ("PATH", "/usr/local/bin:/usr/bin:/bin"),
     ("HOME", "/"),
     ("LANG", "C"),
 ];
 
-/// The process of the harness under callgrind, started through a link whose path always has the same length: the name of
-/// a program lies on its stack, and moves what comes after it.
+/// Wraps the harness process in callgrind. Starts the program through a link whose path has a
+/// constant length, because the program name is on the stack and shifts what follows.
 fn under_callgrind(of: &Counted<'_>, folder: &Path) -> anyhow::Result<Spec> {
     let link = folder.join("program");
     symlink(resolve(&of.spec.program)?, &link)?;
@@ -194,13 +195,13 @@ fn under_callgrind(of: &Counted<'_>, folder: &Path) -> anyhow::Result<Spec> {
     })
 }
 
-/// Events that callgrind counted, by its names for them (Callgrind Format Specification).
+/// Event counts of callgrind by their names (Callgrind Format Specification).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Counts(Vec<(String, u64)>);
 
 impl Counts {
-    /// From one of its files: the names stand in the line `events:`, the sums in `totals:`, where zeros at the end are
-    /// left out.
+    /// Parses an output file: names are in the line `events:`, sums in `totals:`, which omits
+    /// trailing zeros.
     fn parse(text: &str) -> Option<Counts> {
         let line = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
         let names = line("events:")?.split_whitespace();
@@ -221,8 +222,8 @@ impl Counts {
         Counts(rest.collect())
     }
 
-    /// Accesses that each level of the model's memory answers, at 1, 5 and 35 cycles: the weights of cachegrind's
-    /// authors for an estimate, made popular by iai.
+    /// Estimates cycles from the accesses that each level of the memory model answers, at 1, 5 and
+    /// 35 cycles: the weights of cachegrind's authors, popularized by iai.
     fn cycles_estimate(&self) -> u64 {
         let sum = |names: [&str; 3]| names.iter().map(|name| self.count_of(name)).sum::<u64>();
         let all = sum(["Ir", "Dr", "Dw"]);
@@ -231,7 +232,7 @@ impl Counts {
         all.saturating_sub(missed) + 5 * missed.saturating_sub(memory) + 35 * memory
     }
 
-    /// Puts what was counted in the place of every time: those of a process under valgrind mean nothing.
+    /// Replaces all metrics by counts: times under valgrind are meaningless.
     fn add_to(&self, seen: &mut Observation, iterations: u64, counting: &Counting) {
         seen.samples.clear();
         seen.metrics.clear();
@@ -249,7 +250,7 @@ impl Counts {
     }
 }
 
-/// That a process said nothing.
+/// The cause of a harness that reported nothing.
 pub(super) fn nothing_said() -> Cause {
     invalid("its harness did not say that the case was performed")
 }
@@ -258,7 +259,7 @@ pub(super) fn nothing_said() -> Cause {
 mod tests {
     use super::*;
 
-    /// Of callgrind 3.19: nothing is written for the events at the end that did not occur.
+    /// Output of callgrind 3.19, which omits trailing events that did not occur.
     const PART: &str = "# callgrind format\nversion: 1\ncreator: callgrind-3.19.0\npart: 2\n\n\
         events: Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw\nsummary: 6031 1006 1012\n\nfn=(1) main\n3 6031 1006 1012\n\n\
         totals: 6031 1006 1012\n";
@@ -285,7 +286,7 @@ mod tests {
     fn cycles_are_estimated_from_what_each_level_answers() {
         let text =
             "events: Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw\ntotals: 1000 300 200 10 20 30 1 2 3\n";
-        // 1500 accesses, 60 not in the first level, 6 of them not in the last.
+        // 1500 accesses, 60 misses in the first level, 6 of them also in the last.
         assert_eq!(
             Counts::parse(text).unwrap().cycles_estimate(),
             1440 + 5 * 54 + 35 * 6

@@ -1,7 +1,7 @@
 //! C++ source files that use our header: compiled, then driven over the harness protocol.
 //!
-//! A variant's program is the compiler and its arguments are flags, so that two builds of one source
-//! are compared in one command. When something is compiled anew is decided in `compile.rs`.
+//! A variant's program is the compiler and its arguments are flags, so that one command compares
+//! two builds of one source. `compile.rs` decides when to recompile.
 
 use super::compile::{self, Failed, Recipe, unpacked, words_of};
 use super::job::{Description, Job, Request, Setting, Source};
@@ -12,13 +12,13 @@ use super::{Attempt, Harness, program, sources};
 use speedwell_model::{Language, Variant};
 use std::path::{Path, PathBuf};
 
-/// What every file is compiled with unless it or its variant says otherwise; later flags win.
+/// Default flags of every file; flags of the file or variant follow and win.
 const USUAL_FLAGS: [&str; 3] = ["-std=c++17", "-O2", "-pthread"];
 
-/// Begins a comment line with flags that a file needs.
+/// Prefix of a comment line with flags that a file needs.
 const COMMENT: &str = "// speedwell: flags ";
 
-/// The harness for C++ source files.
+/// Harness for C++ source files.
 pub struct Cpp;
 
 impl Harness for Cpp {
@@ -53,7 +53,7 @@ impl Harness for Cpp {
             Ok((built, linking)) => {
                 let plain = program::plain(&built, &job.source);
                 let mut attempt = program::perform(job, setting, plain);
-                // The program is gone when somebody reads the failure.
+                // The linked program no longer exists when a user reads the failure.
                 if let (Some(linking), Some(failure)) = (&linking, &mut attempt.failure) {
                     failure.replay = linking.before(&failure.replay);
                 }
@@ -85,8 +85,8 @@ impl Harness for Cpp {
     }
 }
 
-/// The program of `source` under `variant`. The harness in it takes far longer to compile than most
-/// benchmarks, so it is an object of its own, which other files and later edits share.
+/// Builds the program of `source` under `variant`. The harness takes far longer to compile than
+/// most benchmarks, so it is a separate object, shared by other files and later edits.
 fn build(
     source: &Source,
     compiler: &Path,
@@ -95,7 +95,7 @@ fn build(
 ) -> Result<(PathBuf, Option<Linking>), Failed> {
     let header = unpacked(&sources::CPP)?;
     let usual = USUAL_FLAGS.map(str::to_owned).into_iter();
-    // `CXX='ccache g++'`: what follows the first word belongs to every call.
+    // `CXX='ccache g++'`: words after the first belong to every call.
     let of_variable = words_of("CXX", &[]).into_iter().skip(1);
     let mut flags: Vec<String> = match variant.program {
         Some(_) => usual.collect(),

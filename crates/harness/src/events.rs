@@ -1,4 +1,4 @@
-//! What a process says over the harness protocol, and what it means for one case.
+//! Events of the harness protocol and their meaning for one case.
 
 use super::job::Job;
 use super::report::{Rate, observe};
@@ -10,10 +10,10 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a process may take to end after its last event.
+/// Time a process may take to end after its last event.
 const LINGER: Duration = Duration::from_secs(6);
 
-/// What the events say about the one case, and what is wrong with it.
+/// Converts the events to the result of the job's case, and the fault, if any.
 pub(super) fn observation(job: &Job, events: &Events) -> (Option<Observation>, Option<Cause>) {
     let mut case = job
         .case
@@ -68,7 +68,7 @@ pub(super) fn observation(job: &Job, events: &Events) -> (Option<Observation>, O
     (Some(seen), events.error().or(fault).or(lost))
 }
 
-/// Several samples of a case whose loop the harness owns: iterations and time of each.
+/// Converts several samples of a loop that the harness controls: iterations and time of each.
 fn observe_timed(
     case: Case,
     timed: &Message,
@@ -91,7 +91,7 @@ fn observe_timed(
     let mut each_cpu_ns = Vec::new();
     let mut fault = is_wrong.then(|| invalid("reported samples that are not numbers"));
     for (at, &elapsed_ns) in times.iter().enumerate() {
-        // One count stands for all samples, several are one for each.
+        // A single count applies to all samples; otherwise there is one count per sample.
         let count = counts.get(at).or(counts.first()).copied().unwrap_or(0);
         let iterations = count as f64 * workers;
         if elapsed_ns == 0 || iterations == 0.0 {
@@ -119,7 +119,7 @@ fn observe_timed(
     (Some(seen), events.error().or(fault))
 }
 
-/// What the harness says may spoil the figures, as whole sentences.
+/// Warnings of the harness about distorted values, as whole sentences.
 pub(super) fn warnings(ready: &Message) -> Vec<String> {
     let keys = ready.keys().filter(|key| key.starts_with("warn"));
     keys.filter_map(|key| ready.get(key))
@@ -127,7 +127,7 @@ pub(super) fn warnings(ready: &Message) -> Vec<String> {
         .collect()
 }
 
-/// Keeps the values of one `metric` event: one, or one for each sample.
+/// Adds the values of a `metric` event: one, or one for each sample.
 pub(super) fn add_metric(seen: &mut Observation, event: &Message) {
     let Some(name) = event.get("name") else {
         return;
@@ -145,7 +145,7 @@ pub(super) fn add_metric(seen: &mut Observation, event: &Message) {
     }
 }
 
-/// Sends its commands at once and keeps every event.
+/// Sends its commands at once and collects every event.
 pub(super) struct Events {
     opening: Vec<u8>,
     received: Vec<Message>,
@@ -153,7 +153,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Will send `hello`, these commands and `quit`.
+    /// Creates a conversation that sends `hello`, these commands and `quit`.
     pub fn after<const N: usize>(commands: [Message; N]) -> Events {
         let mut opening = Message::new("hello")
             .with("id", 1)
@@ -170,7 +170,7 @@ impl Events {
         }
     }
 
-    /// What the process writes also goes to our stderr, if `shows` is true: stdout is for figures.
+    /// Forwards the process's output to our stderr if `shows` is true; stdout is for results.
     pub fn showing(self, shows: bool) -> Events {
         Events {
             shows_output: shows,
@@ -178,24 +178,23 @@ impl Events {
         }
     }
 
-    /// Every event, in order.
     pub fn every(&self) -> impl Iterator<Item = &Message> + Clone {
         self.received.iter()
     }
 
-    /// Every event of that verb.
+    /// Returns all events of a verb.
     pub fn events_of<'a>(&'a self, verb: &'a str) -> impl Iterator<Item = &'a Message> {
         self.received
             .iter()
             .filter(move |message| message.verb == verb)
     }
 
-    /// The first event of that verb.
+    /// Returns the first event of a verb.
     pub fn first(&self, verb: &str) -> Option<&Message> {
         self.received.iter().find(|message| message.verb == verb)
     }
 
-    /// The first error told, as a cause.
+    /// Converts the first error event to a cause.
     pub fn error(&self) -> Option<Cause> {
         let error = self.first("error")?;
         let message = error.get("msg").unwrap_or_default();
@@ -203,7 +202,7 @@ impl Events {
         match error.get("class").as_deref() {
             Some("NothingReported") => Some(Cause::Silent),
             Some("Skipped") => Some(Cause::Skipped { reason: first_line }),
-            // The exit status of the process tells this better.
+            // The exit status describes this better.
             Some("ProcessExit") => None,
             Some(class) => Some(invalid(format!("{class}: {first_line}"))),
             None => Some(invalid(first_line)),
@@ -220,7 +219,7 @@ impl Conversation for Events {
         let Some(message) = Message::parse(line) else {
             return Next::Wait;
         };
-        // A long list comes in several messages; all but the last say that more follows.
+        // A long list arrives in several messages; all but the last are marked as continued.
         if let Some(begun) = self
             .received
             .last_mut()
@@ -240,7 +239,7 @@ impl Conversation for Events {
 
     fn wrote(&mut self, _stream: Stream, bytes: &[u8]) {
         if self.shows_output {
-            // Who closed our stderr does not want to see it.
+            // A closed stderr means that the output is not wanted.
             let _ = std::io::stderr().write_all(bytes);
         }
     }

@@ -1,4 +1,4 @@
-//! Exact numbers from a text file, so that tests of the whole program are instant and exact.
+//! Reads made-up results from a text file, so that tests of the whole program are fast and exact.
 //!
 //! ```text
 //! case len=16 type=utf8
@@ -8,12 +8,13 @@
 //!
 //! A `case` line starts a case; each line below it gives the values of one variant (`*` for any),
 //! one per run, starting over at the end. `exit:N`, `signal:N`, `silent` and `timeout` are
-//! failures, `sleep:MS` takes time before reporting 1, and `VALUE@NS` is a value whose sample took so many nanoseconds
-//! instead of a million. `110,memory=5` is a run with a second metric, of which less is better. `30x80/10x520` is a series of 80
-//! points with 30 ns an iteration and 520 with 10, which vary by some thousandths; in a run that is none, an iteration takes
-//! as long as in the last point. A line `builds` holds what the value is multiplied by in each build. `110~80` is a run
-//! of a second whose process was pushed off its processor 80 times on a machine that does nothing else, `100~80|101` the
-//! same with what its repetition gives.
+//! failures, `sleep:MS` takes time before reporting 1, and `VALUE@NS` is a value whose sample took
+//! that many nanoseconds instead of a million. `110,memory=5` is a run with a second metric, of
+//! which less is better. `30x80/10x520` is a series of 80 points with 30 ns per iteration and 520
+//! with 10, which vary by some thousandths; in a run without a series, an iteration takes as long
+//! as in the last point. A line `builds` holds a factor for each build. `110~80` is a run of one
+//! second with 80 involuntary context switches on an otherwise idle machine; `100~80|101` is the
+//! same, and 101 when it is retried.
 
 use super::attempt::{failure, not_described};
 use super::job::{Description, Job, Parameter, Request, Setting, Source};
@@ -26,7 +27,7 @@ use speedwell_process::{Spec, interrupted};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The harness for `.fake` files.
+/// Harness for `.fake` files.
 pub struct Fake;
 
 impl Harness for Fake {
@@ -119,7 +120,7 @@ impl Harness for Fake {
     }
 }
 
-/// The rate that a word means, multiplied by the factor.
+/// Converts a word to a rate, multiplied by the factor.
 fn rate_of(word: &str, factor: f64) -> Rate {
     let of_series = levels(word).and_then(|levels| Some(1e9 / levels.last()?.0));
     let (value, elapsed_ns) = word.split_once('@').unwrap_or((word, "1000000"));
@@ -131,7 +132,7 @@ fn rate_of(word: &str, factor: f64) -> Rate {
     }
 }
 
-/// The levels of a series: the time of an iteration, and how many points there are.
+/// Parses a series into levels: time per iteration, and number of points.
 fn levels(word: &str) -> Option<Vec<(f64, usize)>> {
     let level = |text: &str| {
         let (time, count) = text.split_once('x')?;
@@ -176,7 +177,7 @@ fn number(word: &str, prefix: &str) -> Option<i32> {
     word.strip_prefix(prefix)?.parse().ok()
 }
 
-/// The failure that a word stands for.
+/// The failure that a word represents.
 fn cause_of(word: &str, setting: &Setting<'_>) -> Option<Cause> {
     match word {
         "silent" => Some(Cause::Silent),
@@ -189,7 +190,7 @@ fn cause_of(word: &str, setting: &Setting<'_>) -> Option<Cause> {
     }
 }
 
-/// How soon a run that sleeps sees that the user wants to stop.
+/// Interval at which a sleeping run checks for interrupts.
 const LOOK: Duration = Duration::from_millis(20);
 
 fn sleep(until: Instant) {
@@ -204,7 +205,7 @@ fn fault(source: &Source, reason: String) -> Description {
     not_described(source, cause, &reading(source), None)
 }
 
-/// No process is behind a made-up number; who wants to see it again reads the file.
+/// Command to repeat a failure: there is no process to repeat, so it shows the file.
 fn reading(source: &Source) -> Spec {
     Spec::new("cat").args([source.file.to_string_lossy()])
 }
@@ -232,7 +233,7 @@ fn note_other(text: &str, seen: &mut Observation) {
     seen.add(Metric::new(name, "", Better::Lower), value);
 }
 
-/// What the file says about this run.
+/// Finds the word for this run.
 fn word(job: &Job, setting: &Setting<'_>) -> Option<String> {
     let word = word_of(&setting.variant.name, setting.ordinal, job)?;
     let attempts: Vec<&str> = word.split('|').collect();
@@ -240,14 +241,14 @@ fn word(job: &Job, setting: &Setting<'_>) -> Option<String> {
     Some(attempts[last.min(setting.repeated as usize)].to_owned())
 }
 
-/// By how much the values of this run's build differ, if the file says so.
+/// Factor of this run's build, if the file has one.
 fn factor_of_build(job: &Job, setting: &Setting<'_>) -> f64 {
     let build = setting.layout.build.map(|build| build.number);
     let word = build.and_then(|build| word_of("builds", build, job));
     word.and_then(|word| word.parse().ok()).unwrap_or(1.0)
 }
 
-/// The word of that number in a line of a case.
+/// Returns the given word in a line of a case.
 fn word_of(name: &str, number: u32, job: &Job) -> Option<String> {
     let text = std::fs::read_to_string(&job.source.file).ok()?;
     let mut lines = text.lines().skip_while(|line| {

@@ -1,4 +1,4 @@
-//! What is to be described or performed: plain data that a plan can store and a later session resume.
+//! What to describe or perform: plain data that a plan can store and a later session can resume.
 
 use crate::experiment::KeptServices;
 use crate::layout::RunLayout;
@@ -18,75 +18,76 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Which harness performs a file.
+/// Kind of a benchmark file, which selects its harness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// A Node.js file whose folder has its own `common.js`, driven over Node's own channel.
+    /// A Node.js file whose folder has its own `common.js`, driven over Node.js's own channel.
     NodeCore,
     /// A Node.js file that uses our package, driven over the harness protocol.
     Node,
-    /// Benchmarks of another suite, driven by its own options as an adapter says.
+    /// Benchmarks of another framework, driven by its own options as an adapter describes.
     Suite,
-    /// A C++ source file that uses our header; it is compiled, then driven over the protocol.
+    /// A C++ source file that uses our header: compiled, then driven over the protocol.
     Cpp,
-    /// A program that somebody has built with our C++ header, driven over the protocol.
+    /// A prebuilt program with our C++ header, driven over the protocol.
     Program,
     /// A Python file that uses our package, driven over the protocol.
     Python,
-    /// A definition file of HTTP loads that are measured as benchmark files are.
+    /// A definition file of HTTP loads that are measured like benchmark files.
     Load,
-    /// A definition file of an experiment, which is measured by itself.
+    /// A definition file of an experiment, which is measured separately.
     Experiment,
     /// A snippet, measured by the harness of its language.
     #[serde(rename = "code")]
     Snippet(Language),
-    /// Exact numbers from a text file, for tests of the whole program.
+    /// Made-up numbers from a text file, for tests of the whole program.
     Fake,
 }
 
 impl Kind {
-    /// Whether a file may hold more than one benchmark, each with a name of its own.
+    /// Whether a file may hold several benchmarks, each with its own name.
     pub fn holds_several(self) -> bool {
         use Kind::*;
         matches!(self, Suite | Cpp | Program | Python | Load | Experiment)
     }
 }
 
-/// A benchmark file and where it belongs.
+/// A benchmark file and its location.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Source {
-    /// Who performs it.
+    /// Kind, which selects its harness.
     pub kind: Kind,
-    /// `group/name` as far as it can be told from outside.
+    /// `group/name` as far as known without executing the file.
     pub name: String,
     /// Absolute path of the file.
     pub file: PathBuf,
-    /// The folder that holds the groups.
+    /// Folder that holds the groups.
     pub root: PathBuf,
     /// Working directory of its processes.
     pub directory: PathBuf,
-    /// What a definition file says. It is read once for a session, so that all runs are of the same text; a
-    /// plan keeps it once for all its jobs, in its design.
+    /// Parsed definition file. It is read once per session, so that all runs use the same text; a
+    /// plan stores it once for all jobs, in its design.
     #[serde(skip)]
     pub definition: Option<Arc<Definition>>,
-    /// How the suite is driven that it belongs to, if it is another's.
+    /// Adapter of its framework, if it belongs to one.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         with = "crate::suites::stored"
     )]
     pub suite: Option<Arc<Adapter>>,
-    /// Suites of the user that programs which are built out of it may belong to.
+    /// The user's adapters to which programs built from it may belong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub user_suites: Vec<Arc<Adapter>>,
-    /// Whether the file is an artifact of a build, such as a jar or a bundle, and no text of the user's.
+    /// Whether the file is a build artifact, such as a jar or a bundle, instead of the user's
+    /// source.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_artifact: bool,
 }
 
 impl Source {
-    /// A file below `root`, named after its path from there unless another name is given later.
+    /// Creates a source below `root`, named after its relative path unless it is renamed later.
     pub(crate) fn new(kind: Kind, file: &Path, root: &Path, directory: &Path) -> Source {
         let name = file.strip_prefix(root).unwrap_or(file).to_string_lossy();
         Source {
@@ -102,24 +103,25 @@ impl Source {
         }
     }
 
-    /// How the suite is driven that it belongs to.
+    /// Adapter of its framework, if it belongs to one.
     pub(crate) fn adapter(&self) -> Option<&Adapter> {
         self.suite.as_deref()
     }
 
-    /// Whether it is a program or another file that somebody has built, or a package that is built: all of it is what is
-    /// measured.
+    /// Whether it is a prebuilt program or artifact, or a package that is built, so that the file
+    /// as a whole is measured.
     pub fn is_program(&self) -> bool {
         let is_built = |own: &Adapter| own.keys.program.is_none() || own.keys.build.is_some();
         self.is_artifact || self.kind == Kind::Program || self.adapter().is_some_and(is_built)
     }
 
-    /// Whether its file is read once for a session, as definition files are, or is no file, as for snippets.
+    /// Whether its file is read once per session, as definition files are, or does not exist, as
+    /// for snippets.
     pub(crate) fn is_read_once(&self) -> bool {
         matches!(self.kind, Kind::Load | Kind::Experiment | Kind::Snippet(_))
     }
 
-    /// The same file as the variant has it: its own artifact, or that of its revision, where it has one.
+    /// Returns the variant's version of the file: its own artifact, or the file in its worktree.
     pub fn under(&self, variant: &Variant) -> Cow<'_, Source> {
         if variant.worktree.is_none() && variant.artifact.is_none() {
             return Cow::Borrowed(self);
@@ -133,7 +135,7 @@ impl Source {
         })
     }
 
-    /// What is typed to mean it.
+    /// Command-line operand that selects it.
     pub fn operand(&self) -> String {
         let file = self.file.to_string_lossy();
         match self.adapter() {
@@ -142,55 +144,57 @@ impl Source {
         }
     }
 
-    /// What the definition file says.
+    /// Returns the parsed definition file.
     ///
     /// # Errors
-    /// It is none, or has not been read.
+    /// It is not a definition file, or has not been read.
     pub fn definition(&self) -> anyhow::Result<&Definition> {
         let definition = self.definition.as_deref();
         definition.with_context(|| format!("'{}' has not been read", self.file.display()))
     }
 }
 
-/// What a description is asked for.
+/// Request to describe a file.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The program of the baseline.
+    /// Program of the baseline.
     pub program: PathBuf,
-    /// The baseline itself, for harnesses whose files have to be built before they can be asked.
+    /// The baseline itself, for harnesses that must build files before they can describe them.
     pub variant: Variant,
-    /// Values that replace declared ones, in the order given.
+    /// Values that replace declared ones, in the given order.
     pub sets: Vec<(String, String)>,
-    /// Which benchmarks are wanted, for harnesses that execute a benchmark to learn its cases.
+    /// Name patterns, for harnesses that execute a benchmark to learn its cases.
     pub names: NamePatterns,
-    /// Whether small values are wanted that only show whether the file works.
+    /// Whether to use small values that only show whether the file works.
     pub trial: Trial,
-    /// Who makes HTTP loads where nobody names a tool.
+    /// Client of HTTP loads that name none.
     pub usual_tool: UsualTool,
     /// Time limit of the description.
     pub limit: Duration,
 }
 
-/// Patterns of the names of benchmarks, of which some are wanted.
+/// Patterns of benchmark names.
 #[derive(Debug, Clone, Default)]
 pub struct NamePatterns {
-    /// One of these has to match, if there are any.
+    /// One of these must match, if there are any.
     pub filters: Vec<Regex>,
     /// None of these may match.
     pub excludes: Vec<Regex>,
 }
 
 impl NamePatterns {
-    /// Decides which benchmarks are executed to learn their cases, whose names begin with that of their benchmark.
+    /// Decides which benchmarks are executed to learn their cases, whose names begin with that of
+    /// the benchmark.
     ///
-    /// A filter that matches names chooses among them, as `go test -bench` does; one that matches none is looked for in the cases
-    /// of all.
+    /// A filter that matches some names selects these, as in `go test -bench`; one that matches
+    /// none is applied to the cases of all benchmarks.
     pub fn choose(&self, names: &[String]) -> Vec<bool> {
         let matching = |filter: &Regex| names.iter().any(|name| filter.is_match(name));
         let finds_all = self.filters.is_empty() || !self.filters.iter().all(matching);
         let is_wanted =
             |name: &String| finds_all || self.filters.iter().any(|filter| filter.is_match(name));
-        // A pattern that matches in front of a slash does so whatever stands behind it, unless it looks for the end of the name.
+        // A pattern that matches before a slash matches whatever follows, unless it is anchored at
+        // the end of the name.
         let any_case = |name: &String| format!("{name}/\u{e000}\u{e001}");
         let is_excluded = |name: &String| {
             let mut excludes = self.excludes.iter();
@@ -202,13 +206,13 @@ impl NamePatterns {
     }
 }
 
-/// Who makes HTTP loads where neither the file nor the user names a tool.
+/// Client of HTTP loads if neither the file nor the user names one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum UsualTool {
-    /// Our own generator.
+    /// The built-in generator.
     #[default]
     Speedwell,
-    /// The one that Node core would take: drop-ins measure as their originals do.
+    /// The tool that Node.js core would use: drop-ins measure as their originals do.
     AsNodeCore,
 }
 
@@ -222,15 +226,15 @@ impl Request {
     }
 }
 
-/// Trying instead of measuring.
+/// Whether to try a file instead of measuring it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Trial {
     /// Measure.
     #[default]
     No,
-    /// The one case that the file itself chooses for trials.
+    /// Only the case that the file itself selects for trials.
     Own,
-    /// Every combination of the values that are words, with the file's small numbers.
+    /// Every combination of non-numeric values, with the file's small numbers.
     EveryWord,
 }
 
@@ -240,67 +244,67 @@ pub enum Trial {
 pub enum Route {
     /// One process that executes exactly one case.
     Direct,
-    /// The file starts its cases itself; all of them make one run.
+    /// The file starts its cases itself; together they form one run.
     Parent,
 }
 
-/// One case of a file, ready to be performed any number of times.
+/// One case of a file, which can be performed any number of times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// The file.
     pub source: Source,
-    /// The case's id as far as it is known before the first run.
+    /// The case id as far as known before the first run.
     pub label: String,
     /// How it is started.
     pub route: Route,
     /// Flags for the program.
     pub flags: Vec<String>,
-    /// `name=value` for every parameter, in the order recorded.
+    /// `name=value` for every parameter, in recorded order.
     pub arguments: Vec<String>,
-    /// What variants call the case, by variant, where that is not its own name: parts of programs
-    /// that are compared with each other have other names.
+    /// Names of the case by variant, where they differ from its own: parts of programs that are
+    /// compared with each other have different names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<(String, String)>,
-    /// What its suite calls the case, if it is another's.
+    /// Its identification in its framework, if it belongs to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_suite: Option<SuiteCase>,
     /// Whether this is a trial with small values.
     pub test: bool,
-    /// HTTP tool that the process may see in `PATH`.
+    /// HTTP tool that is visible to the process in `PATH`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_tool: Option<String>,
     /// Why it cannot be performed on this machine, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
-    /// The case with the declared kinds of its values, where the description tells them.
+    /// The case with declared value kinds, if the description gives them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case: Option<Case>,
-    /// The snippet that is measured, where it is the same under every variant.
+    /// The measured snippet, if all variants share it.
     #[serde(rename = "code", default, skip_serializing_if = "Option::is_none")]
     pub snippet: Option<Snippet>,
-    /// How its runs are divided, where it is otherwise than by the plan.
+    /// How its runs are divided into samples, if different from the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<Samples>,
-    /// In a trial the same case with the values that are measured, where the trial's are smaller: a
-    /// small value may contradict another parameter.
+    /// In a trial, the same case with its regular values, if the trial's are smaller: a small value
+    /// may contradict another parameter.
     #[serde(skip)]
     pub measured: Option<Box<Job>>,
 }
 
 impl Job {
-    /// How many workers its case asks for; one where it does not say.
+    /// Number of workers that the case requests; one by default.
     pub fn workers(&self) -> u32 {
         self.case.as_ref().and_then(Case::workers).unwrap_or(1)
     }
 
-    /// The snippet that is measured under the variant, with the values of the case in the place of their names.
+    /// Returns the snippet measured under the variant, with the values of the case substituted.
     pub fn snippet_under<'a>(&'a self, variant: &'a Variant) -> Option<Cow<'a, Snippet>> {
         let own = variant.snippet.as_ref().or(self.snippet.as_ref())?;
         let values = self.case.as_ref().map(|case| case.values.as_slice());
         Some(own.filled(values.unwrap_or_default()))
     }
 
-    /// The same job with the files of the variant.
+    /// Returns the job with the files of the variant.
     pub fn under(&self, variant: &Variant) -> Cow<'_, Job> {
         if variant.worktree.is_none() && variant.artifact.is_none() {
             return Cow::Borrowed(self);
@@ -317,19 +321,19 @@ impl Job {
         })
     }
 
-    /// What the variant calls the case.
+    /// Name of the case under the variant.
     pub fn name_under(&self, variant: &str) -> &str {
         let own = self.names.iter().find(|(known, _)| known == variant);
         own.map_or(self.own_name(), |(_, name)| name)
     }
 
-    /// What its program calls the case.
+    /// Name of the case in its program.
     pub fn own_name(&self) -> &str {
         (self.in_suite.as_ref()).map_or(&self.label, |own| &own.name)
     }
 
-    /// What the variant calls the benchmark of the case: the name without the values, which are the
-    /// same under every variant.
+    /// Name of the benchmark under the variant: the name of the case without its values, which all
+    /// variants share.
     pub fn benchmark_under(&self, variant: &str) -> Option<&str> {
         let case = self.case.as_ref()?;
         let id = case.id();
@@ -338,91 +342,93 @@ impl Job {
         Some(own.unwrap_or(&case.benchmark))
     }
 
-    /// The case as far as the label tells it, with the kinds of its values guessed.
+    /// Parses the label as a case, guessing the kinds of its values.
     pub fn label_as_case(&self) -> Option<Case> {
         let values = self.label.strip_prefix(&self.source.name)?;
         Case::with_values(&self.source.name, values).ok()
     }
 }
 
-/// A case as its suite knows it.
+/// A case as its framework identifies it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SuiteCase {
-    /// What chooses it on the command line.
+    /// Name that selects it on the command line.
     pub name: String,
-    /// The program that it is in, where a package has several.
+    /// The program that contains it, if a package has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
 }
 
-/// A declared parameter with the values that occur.
+/// A declared parameter with its values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameter {
-    /// Its name.
+    /// Parameter name.
     pub name: String,
-    /// The distinct values of all cases, in order of appearance.
+    /// Distinct values of all cases, in order of appearance.
     pub values: Vec<Value>,
 }
 
-/// What a description found.
+/// Result of a description.
 #[derive(Debug, Clone, Default)]
 pub struct Description {
-    /// The cases, in the order of the file.
+    /// Cases in the order of the file.
     pub jobs: Vec<Job>,
     /// Declared parameters.
     pub parameters: Vec<Parameter>,
-    /// Why there are none, or a case that cannot be performed here.
+    /// Why there are no cases, or a case that cannot be performed here.
     pub failure: Option<Failure>,
-    /// Whole sentences the user should read.
+    /// Warnings for the user, as whole sentences.
     pub warnings: Vec<String>,
-    /// Versions of the program that was asked and of its parts, where it told them.
+    /// Versions of the program and its components, if it reported them.
     pub versions: BTreeMap<String, String>,
-    /// Versions of other suites, by their names.
+    /// Versions of other frameworks, by name.
     pub suites: BTreeMap<String, String>,
-    /// Files that were loaded to learn this, where the language tells.
+    /// Files loaded during the description, if the language reports them.
     pub loaded: Vec<PathBuf>,
 }
 
-/// The circumstances of one execution.
+/// Context for running one slot.
 #[derive(Debug, Clone)]
 pub struct Setting<'a> {
-    /// What it is executed under.
+    /// The variant.
     pub variant: &'a Variant,
     /// The resolved program.
     pub program: PathBuf,
     /// Position in the plan.
     pub slot: u32,
-    /// How many runs of this job and variant the plan has before this one.
+    /// Number of runs of this job and variant that precede it in the plan.
     pub ordinal: u32,
-    /// How often the slot was executed before, because a run was disturbed.
+    /// Number of earlier executions of the slot that were disturbed.
     pub repeated: u32,
-    /// What random choices of the run follow from; the same for all runs of a block, so that all variants do the
+    /// Seed of the run's random choices, shared by all runs of a block, so that all variants do the
     /// same work.
     pub seed: u64,
     /// Time limit.
     pub limit: Duration,
-    /// How it is divided, where the harness owns the loop.
+    /// Division into samples, if the harness controls the loop.
     pub samples: Samples,
-    /// What of that was asked for; the rest is as usual.
+    /// Which parts of the division were requested; the others are defaults.
     pub asked: Division,
-    /// Whether it is a series from the first iteration on: nothing is done between samples but the reference loop.
+    /// Whether to record a series from the first iteration on, running only the reference loop
+    /// between samples.
     pub is_series: bool,
     /// Processors it may use.
     pub pin: Option<&'a CpuSet>,
-    /// How its program is laid out in memory.
+    /// Memory layout of its program.
     pub layout: RunLayout,
-    /// The experiment that the run belongs to.
+    /// The experiment of the run.
     pub experiment: Option<&'a Experiment>,
-    /// The services of the experiment that runs share, with the place of the case and the block that the run belongs to;
-    /// without them every run has its own.
+    /// Services of the experiment that runs share, with the run's case index and block; without
+    /// them every run starts its own.
     pub kept: Option<(&'a KeptServices, (usize, u32))>,
-    /// How instructions are counted, if they are and not time.
+    /// How to count instructions; `None` to measure time.
     pub counting: Option<&'a Counting>,
-    /// The clock that is compared. A harness that is slow to find its clock of processor time looks for it if it is this one.
+    /// The clock that is compared. A harness whose processor-time clock is slow to set up does so
+    /// only if it is this one.
     pub clock: Clock,
 }
 
-/// Progress before the first run, reported by several threads.
+/// Reports progress before the first run, from several threads.
 pub type Tell<'a> = &'a (dyn Fn(&Event<'_>) + Sync);
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
-//! Programs whose code and data lie elsewhere in every build, and processes whose stack begins elsewhere in every run.
+//! Randomizes memory layout: a different placement of code and data in every build, and of the
+//! stack in every run.
 //!
-//! Decides how a linker is made to shuffle, and where builds lie until the session ends. Sources are compiled once, only the
-//! link is repeated. `.init_array` is never shuffled: it would change what a program does. Start at [`RunLayout`]; at
-//! [`Objects`] for C and C++, at [`first_that_links`] for compilers that link themselves.
+//! Decides how to make a linker shuffle, and where builds are kept until the session ends. Sources
+//! are compiled once; only linking is repeated. `.init_array` is never shuffled, since that would
+//! change what a program does. Start at [`RunLayout`]; at [`Objects`] for C and C++, at
+//! [`first_that_links`] for compilers that link themselves.
 
 use crate::cache::{self, cache_folder};
 use crate::compile::{Failed, LIMIT, call, which};
@@ -16,48 +18,50 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Builds are removed when they are larger together, the oldest first; they are linked again when they are needed.
+/// Maximum total size of builds; the oldest are removed first, and linked again when needed.
 const MOST_BYTES: u64 = 2 << 30;
 
-/// Folders of builds whose process is gone are removed after so long. Processes of a container are not seen from outside.
+/// Folders of builds without a living process are removed after this time. Processes in a container
+/// are not visible from outside.
 const ORPHANS_KEPT: Duration = Duration::from_secs(24 * 3600);
 
-/// The largest variable and the longest path that are added to what a process finds above its stack.
+/// Maximum size of the variable, and of the path, added above a process's stack.
 const MOST_PAD_BYTES: u64 = 4096;
 const MOST_PATH_BYTES: u64 = 255;
 
-/// The largest gap between object files, and its unit: the usual alignment of functions.
+/// Largest gap between object files, in units of the usual function alignment.
 const MOST_GAP_UNITS: u64 = 256;
 const GAP_UNIT_BYTES: u64 = 16;
 
-/// How the program of one run is laid out.
+/// Memory layout of the program of one run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunLayout {
-    /// Which build it is, where there are several.
+    /// The build, if there are several.
     pub build: Option<Build>,
     /// Whether functions begin at multiples of 64 bytes.
     pub align: bool,
-    /// Bytes that are added to the environment.
+    /// Bytes added to the environment.
     pub pad_bytes: Option<u32>,
-    /// Bytes by which the path is longer under which the program is started.
+    /// Bytes added to the path under which the program is started.
     pub path_bytes: Option<u32>,
 }
 
 /// One linking of a variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Build {
-    /// Its number, from 0.
+    /// Index, from 0.
     pub number: u32,
-    /// What its layout follows from.
+    /// Seed of its layout.
     pub seed: u32,
 }
 
 impl RunLayout {
-    /// The layout of a slot: it follows from the session's seed alone. `variant` is the number of its variant.
+    /// Derives the layout of a slot from the session's seed alone. `variant` is the index of its
+    /// variant.
     pub fn new(asked: Layout, seed: u64, slot: u32, build: Option<u32>, variant: u32) -> RunLayout {
         let build_of = |number: u32| Build {
             number,
-            // Linkers take 0 for "by chance" or "not at all".
+            // Linkers interpret 0 as random, or as no shuffling.
             seed: seed_of_step(seed ^ seed_of_step(!seed, variant), number).max(1) as u32,
         };
         let drawn = |of: u64, most: u64| {
@@ -72,7 +76,7 @@ impl RunLayout {
         }
     }
 
-    /// The process of `spec` with another stack.
+    /// Returns the process of `spec` with a shifted stack.
     pub(crate) fn apply(&self, spec: &Spec) -> Spec {
         let mut spec = spec.clone();
         if let Some(bytes) = self.pad_bytes {
@@ -85,7 +89,7 @@ impl RunLayout {
         spec
     }
 
-    /// What C and C++ are compiled with.
+    /// Additional flags for compiling C and C++.
     pub(crate) fn flags(&self) -> Vec<String> {
         let mut flags = Vec::new();
         if self.build.is_some() {
@@ -98,8 +102,8 @@ impl RunLayout {
     }
 }
 
-/// The same file under a longer path: more slashes say the same as one, and leave folder and name as they are for programs
-/// that look at them.
+/// Lengthens a path to the same file with repeated slashes, which leaves folder and name intact for
+/// programs that inspect them.
 fn with_longer_path(program: &Path, bytes: u32) -> PathBuf {
     match (program.is_absolute(), program.parent(), program.file_name()) {
         (true, Some(folder), Some(name)) => {
@@ -117,14 +121,15 @@ fn with_longer_path(program: &Path, bytes: u32) -> PathBuf {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Linking {
     build: Build,
-    /// The shell line that links it again.
+    /// Shell line that links it again.
     line: String,
-    /// Object files, where nothing finer could be shuffled.
+    /// Number of object files, if nothing finer could be shuffled.
     coarse: Option<usize>,
 }
 
 impl Linking {
-    /// A build by a compiler that links by itself; `coarse` are the objects between which there are gaps, if that is all.
+    /// Describes a build by a compiler that links itself; `coarse` is the number of objects between
+    /// which there are gaps, if nothing finer was shuffled.
     pub(crate) fn by_compiler(build: Build, call: &Spec, coarse: Option<usize>) -> Linking {
         Linking {
             build,
@@ -133,7 +138,7 @@ impl Linking {
         }
     }
 
-    /// Adds to a failure what its program was: another layout may bring to light what a program never promised.
+    /// Adds the build to a failure: another layout may expose undefined behavior of a program.
     pub fn explain(&self, failure: &mut Failure) {
         let Build { number, seed } = self.build;
         if !failure.stderr_tail.is_empty() && !failure.stderr_tail.ends_with('\n') {
@@ -142,12 +147,12 @@ impl Linking {
         failure.stderr_tail += &format!("build {number}, layout seed {seed}: {}", self.line);
     }
 
-    /// The line that links the program and then executes `line`.
+    /// Prefixes `line` with the command that links the program.
     pub(crate) fn before(&self, line: &str) -> String {
         format!("{} && {line}", self.line)
     }
 
-    /// What a reader of the figures should know.
+    /// Note for readers of the results.
     pub(crate) fn note(&self) -> Option<String> {
         let objects = self.coarse?;
         let files = if objects == 1 { "object" } else { "objects" };
@@ -158,10 +163,10 @@ impl Linking {
     }
 }
 
-/// A way of making a linker shuffle.
+/// A way to make a linker shuffle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// lld, by the names of sections; with gaps between them since version 20.
+    /// lld, by section name; with gaps between sections since version 20.
     Lld { gaps: bool },
     /// mold, all sections.
     Mold,
@@ -177,7 +182,7 @@ impl Way {
         Way::Coarse,
     ];
 
-    /// What the compiler hands to its linker; `chosen` says that the user has named one.
+    /// Arguments that the compiler passes to its linker; `chosen` if the user has named a linker.
     pub fn arguments(self, build: Build, chosen: bool) -> Vec<String> {
         let seed = build.seed;
         let (linker, mut arguments) = match self {
@@ -204,8 +209,8 @@ pub(crate) fn names_linker(flags: &[String]) -> bool {
     flags.iter().any(|flag| flag.contains("-fuse-ld="))
 }
 
-/// Links in the first way that works, which is then the one of all builds by this compiler with these flags: a program
-/// compared with another must not be shuffled by another linker.
+/// Links in the first way that works, and uses it for all builds by this compiler with these flags:
+/// programs that are compared must not be shuffled by different linkers.
 pub(crate) fn first_that_links<T>(
     compiler: &Path,
     flags: &[String],
@@ -233,7 +238,7 @@ pub(crate) fn first_that_links<T>(
     Err(Failed::start("no linker was tried".to_owned()))
 }
 
-/// Object files that make a program, and the compiler that links them.
+/// Object files of a program, and the compiler that links them.
 pub(crate) struct Objects<'a> {
     pub compiler: &'a Path,
     pub files: Vec<PathBuf>,
@@ -243,7 +248,7 @@ pub(crate) struct Objects<'a> {
 }
 
 impl Objects<'_> {
-    /// The program of that build; without any, `usual`.
+    /// Returns the program of the build, or `usual` if there is none.
     ///
     /// # Errors
     /// As for [`Objects::link`].
@@ -259,10 +264,10 @@ impl Objects<'_> {
         Ok((program, Some(linking)))
     }
 
-    /// The program of that build.
+    /// Links the program of the build.
     ///
     /// # Errors
-    /// The linker refuses the files.
+    /// The linker rejects the files.
     fn link(&self, build: Build) -> Result<(PathBuf, Linking), Failed> {
         let (way, (program, line)) =
             first_that_links(self.compiler, self.flags, |way| self.link_by(way, build))?;
@@ -279,7 +284,7 @@ impl Objects<'_> {
             Way::Coarse => self.shuffled_with_gaps(build)?,
             _ => text_of(&self.files),
         };
-        // Libraries are taken for what stands before them.
+        // Linkers search libraries only for what precedes them.
         arguments.extend(self.flags.iter().cloned());
         arguments.extend(way.arguments(build, names_linker(self.flags)));
         let mut spec = Spec::new(self.compiler).args(arguments);
@@ -306,7 +311,7 @@ impl Objects<'_> {
         Ok((program, replay(&shown)))
     }
 
-    /// The object files in an order that follows from the seed, with gaps before each.
+    /// Orders the object files by the seed, with a gap before each.
     fn shuffled_with_gaps(&self, build: Build) -> Result<Vec<String>, Failed> {
         let mut order: Vec<usize> = (0..self.files.len()).collect();
         order.sort_by_key(|&place| seed_of_step(!u64::from(build.seed), place as u32));
@@ -319,14 +324,14 @@ impl Objects<'_> {
     }
 }
 
-/// The bytes before an object file, or before everything.
+/// Size of the gap before the object file at `place`.
 pub(crate) fn gap_bytes(build: Build, place: u32) -> u64 {
     let drawn = seed_of_step(build.seed.into(), place) % MOST_GAP_UNITS;
     (1 + drawn) * GAP_UNIT_BYTES
 }
 
-/// A source in assembler that takes up so many bytes of code and data. It remains, so that a line that somebody copies
-/// works later.
+/// Writes an assembler source that occupies this many bytes of code and data. It is kept, so that a
+/// copied command line works later.
 fn gap(bytes: u64) -> Result<String, Failed> {
     let folder = cache_folder().join("cpp");
     let file = folder.join(format!("gap-{bytes}.s"));
@@ -349,7 +354,7 @@ fn cannot(file: &Path, error: &std::io::Error) -> Failed {
     Failed::start(format!("cannot write '{}': {error}", file.display()))
 }
 
-/// Programs that were linked for one session, and the time that it took.
+/// Number of programs linked in this session, and the time it took.
 #[derive(Default)]
 struct Cost {
     builds: u32,
@@ -361,7 +366,7 @@ static COST: Mutex<Cost> = Mutex::new(Cost {
     spent: Duration::ZERO,
 });
 
-/// Makes a build, and takes note of its cost.
+/// Runs a link and records its cost.
 pub(crate) fn timed<T>(make: impl FnOnce() -> Result<T, Failed>) -> Result<T, Failed> {
     let begin = Instant::now();
     let made = make()?;
@@ -371,13 +376,13 @@ pub(crate) fn timed<T>(make: impl FnOnce() -> Result<T, Failed>) -> Result<T, Fa
     Ok(made)
 }
 
-/// The time that a build took on average; `None` if none was made.
+/// Average time per build; `None` if there was none.
 pub fn build_cost() -> Option<Duration> {
     let cost = COST.lock().unwrap_or_else(PoisonError::into_inner);
     (cost.builds > 0).then(|| cost.spent / cost.builds)
 }
 
-/// The folder for builds of this process, with room for more.
+/// Returns the folder for builds of this process, after making room for more.
 ///
 /// # Errors
 /// It cannot be written.
@@ -400,7 +405,7 @@ pub fn remove_builds() {
     cache::remove(&own);
 }
 
-/// Removes the builds of processes that were killed.
+/// Removes the builds of killed processes.
 fn remove_orphans(all: &Path) {
     for folder in fs::read_dir(all).into_iter().flatten().flatten() {
         let lives = Path::new("/proc").join(folder.file_name()).exists();
@@ -411,7 +416,7 @@ fn remove_orphans(all: &Path) {
     }
 }
 
-/// Removes the oldest entries of a folder until they have at most so many bytes together.
+/// Removes the oldest entries of a folder until their total size is at most `most_bytes`.
 fn make_room(folder: &Path, most_bytes: u64) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut entries: Vec<(SystemTime, u64, PathBuf)> = entries

@@ -1,8 +1,8 @@
-//! The other side: programs in the language of the code under test that perform cases.
+//! Harnesses: programs in the language of the code under test that perform cases.
 //!
-//! A [`Harness`] answers two questions: which cases has this file ([`Harness::describe`]), and what
-//! does one fresh process report for one of them ([`Harness::perform`]). It knows neither plans nor
-//! stores. A new language is one file here and one folder under `harness/`.
+//! A [`Harness`] answers two questions: which cases does this file have ([`Harness::describe`]),
+//! and what does one fresh process report for one of them ([`Harness::perform`])? Knows neither
+//! plans nor stores. A new language needs one file here and one folder under `harness/`.
 
 mod attempt;
 mod cache;
@@ -52,13 +52,13 @@ pub use work::fingerprints;
 use speedwell_model::Variant;
 use std::path::PathBuf;
 
-/// The program that performs a file under a variant.
+/// Returns the program that performs a file under a variant.
 pub fn program_of(source: &Source, variant: &Variant) -> PathBuf {
     let usual = || for_kind(source.kind).usual_program(&source.under(variant));
     variant.program.clone().unwrap_or_else(usual)
 }
 
-/// The harness of that kind.
+/// Returns the harness of that kind.
 pub fn for_kind(kind: Kind) -> &'static dyn Harness {
     match kind {
         Kind::NodeCore => &node::core::NodeCore,

@@ -1,7 +1,7 @@
 //! What will be executed, in which order: decided before the first run, from a stored seed.
 //!
-//! [`Plan`] holds cases, variants and design; [`Slot`]s follow from it and its seed alone, so a
-//! session can be resumed and its order explained years later.
+//! [`Plan`] holds cases, variants and design; [`Slot`]s are derived from it and its seed alone, so
+//! a session can be resumed and its order explained years later.
 
 mod parcel;
 mod relocate;
@@ -24,23 +24,23 @@ use std::collections::{BTreeSet, HashSet};
 pub struct Shuffle(Xoshiro256PlusPlus);
 
 impl Shuffle {
-    /// The generator that belongs to `seed`.
+    /// Creates the generator for `seed`.
     pub fn new(seed: u64) -> Shuffle {
         Shuffle(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// Indexes of `variants` variants, each `repeats` times, in random order.
+    /// Returns the indexes of `variants` variants, each `repeats` times, in random order.
     pub fn block(&mut self, variants: usize, repeats: u32) -> Vec<usize> {
         let mut order: Vec<usize> = (0..repeats).flat_map(|_| 0..variants).collect();
-        // Fisher and Yates, written out: a resumed session must find the order it was planned in,
-        // whatever a library does to its own shuffle in the meantime.
+        // Fisher-Yates, written out: a resumed session must reproduce its planned order even if a
+        // library changes its own shuffle.
         for last in (1..order.len()).rev() {
             order.swap(last, self.below(last as u64 + 1) as usize);
         }
         order
     }
 
-    /// A number below `bound`, each with the same probability (rejection, Lemire 2019).
+    /// Draws a uniform number below `bound` (rejection, Lemire 2019).
     fn below(&mut self, bound: u64) -> u64 {
         loop {
             let product = u128::from(self.0.next_u64()) * u128::from(bound);
@@ -51,29 +51,32 @@ impl Shuffle {
     }
 }
 
-/// Everything needed to execute a session, or to go on with it.
+/// Everything needed to execute or resume a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Cases, in the order of their files.
+    /// Cases in the order of their files.
     pub jobs: Vec<Job>,
-    /// Variants, in the order given.
+    /// Variants in the given order.
     pub variants: Vec<Variant>,
-    /// Order, seed, looks.
+    /// Order, seed and interim looks.
     pub design: Design,
     /// Limits.
     pub sampling: Sampling,
     /// Processors that measured processes may use.
     pub pin: Option<CpuSet>,
-    /// Snippets live in one process and take turns there, or work at the same time if that is the order.
+    /// Whether snippets share one process, where they take turns or, depending on the order, run at
+    /// the same time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
-    /// What is measured next follows from what was measured: the slots of the session are not those of the plan.
+    /// Whether later measurements depend on earlier ones; then the session's slots differ from the
+    /// plan's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_search: bool,
-    /// How many machines carry out all of it, each with blocks and a random order of its own.
+    /// Number of machines that execute the whole plan, each with blocks and a random order of its
+    /// own.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub strata: u32,
-    /// What it is of a larger plan, if it is a part of one.
+    /// Which part of a larger plan this is, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
 }
@@ -89,43 +92,44 @@ fn is_one(number: &u32) -> bool {
 /// One run to be executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// Position in the order of execution, from 0.
+    /// Position in the execution order, from 0.
     pub index: u32,
-    /// The block of its case, from 0.
+    /// Block of its case, from 0.
     pub block: u32,
     /// Index into [`Plan::jobs`].
     pub job: usize,
     /// Index into [`Plan::variants`].
     pub variant: usize,
-    /// How many runs of the same job and variant come before.
+    /// Number of earlier runs of the same job and variant.
     pub ordinal: u32,
-    /// Whether it is the last of its block, after which the case may be decided.
+    /// Whether it is the last of its block, after which the case may be settled.
     pub closes_block: bool,
-    /// Whether it is executed at the same time as the other half of its pair, the slot before or after it.
+    /// Whether it is executed at the same time as the other half of its pair, the slot before or
+    /// after it.
     pub is_at_once: bool,
-    /// How often it was executed before: a plan has each slot once, and one whose run was disturbed is repeated.
+    /// Number of earlier executions. A plan has each slot once; disturbed runs are retried.
     pub repeated: u32,
-    /// Which build of its source it executes, where there are several.
+    /// Build of its source, if there are several.
     pub build: Option<u32>,
 }
 
 impl Slot {
-    /// Whether the two are executed at the same time.
+    /// Whether both slots are executed at the same time.
     pub fn is_paired_with(&self, other: &Slot) -> bool {
         self.is_at_once && other.is_at_once && self.index / 2 == other.index / 2
     }
 
-    /// What random choices of its run follow from, the same for all runs of a block.
+    /// Seed of the run's random choices, the same for all runs of a block.
     pub fn seed(&self, seed: u64) -> u64 {
         seed_of_step(seed, self.block)
     }
 }
 
 impl Plan {
-    /// The experiment that it carries out, if it is one.
+    /// Parses the experiment that the plan executes, if it is one.
     ///
     /// # Errors
-    /// Its definition was read by another version, whose grammar differs.
+    /// Its definition was read by another version with a different grammar.
     pub fn experiment(&self) -> anyhow::Result<Option<Experiment>> {
         self.design
             .experiment
@@ -134,27 +138,27 @@ impl Plan {
             .transpose()
     }
 
-    /// Runs per variant that the plan may need.
+    /// Maximum number of runs per variant.
     pub fn runs_per_variant(&self) -> u32 {
         self.design.most_runs()
     }
 
-    /// Whether fewer runs may do: cases are decided before they had all of them, or time runs out.
+    /// Whether fewer runs may suffice: cases may be settled early, or time may run out.
     pub fn may_need_fewer_runs(&self) -> bool {
         let is_sequential = matches!(self.design.stopping, Stopping::Sequential { .. });
         is_sequential || self.sampling.precision.is_some() || self.sampling.budget_ms.is_some()
     }
 
-    /// How the program of a slot is laid out.
+    /// Memory layout of a slot's program.
     pub fn layout(&self, slot: &Slot) -> RunLayout {
         let Design { layout, seed, .. } = self.design;
         let variant = slot.variant as u32;
         RunLayout::new(layout, seed, slot.index, slot.build, variant)
     }
 
-    /// All slots in order of execution: block by block, and within a block case by case, so that
-    /// every case is spread over the whole session and its two sides stay close in time. Those of a part have the numbers and
-    /// the order that they have in the whole.
+    /// Returns all slots in execution order: block by block, and within a block case by case, so
+    /// that every case is spread over the whole session and its variants stay close in time. Slots
+    /// of a part keep their numbers and order of the whole plan.
     pub fn slots(&self) -> Vec<Slot> {
         let mut slots = Vec::new();
         let strata = match &self.part {
@@ -172,13 +176,15 @@ impl Plan {
         slots
     }
 
-    /// Whether some of its jobs are snippets: those that fail are given up only after enough runs of the others.
+    /// Whether some jobs are snippets: a failing one is abandoned only after enough runs of the
+    /// others.
     pub fn has_snippets(&self) -> bool {
         let mut kinds = self.jobs.iter().map(|job| &job.source.kind);
         kinds.any(|kind| matches!(kind, Kind::Snippet(_)))
     }
 
-    /// Those of these done slots whose block is not done, and those of the last block where it may lack repetitions.
+    /// Returns the done slots whose block is incomplete, and those of the last block if it may lack
+    /// retries.
     pub fn begun_slots(&self, done: &BTreeSet<u32>) -> BTreeSet<u32> {
         let slots = self.slots();
         let is_done = |slot: &&Slot| done.contains(&slot.index);
@@ -193,7 +199,7 @@ impl Plan {
         begun.map(|slot| slot.index).collect()
     }
 
-    /// For every case of the whole plan its place in this one, where it has slots of that stratum.
+    /// Maps every case of the whole plan to its index in this one, if it has slots of that stratum.
     fn jobs_of(&self, stratum: u32) -> Vec<Option<usize>> {
         match &self.part {
             None => (0..self.jobs.len()).map(Some).collect(),
@@ -201,7 +207,7 @@ impl Plan {
         }
     }
 
-    /// What the order of a stratum follows from.
+    /// Seed of a stratum's order.
     fn seed_of(&self, stratum: u32) -> u64 {
         match stratum {
             0 => self.design.seed,
@@ -242,7 +248,8 @@ impl Plan {
                     Order::Blocks => shuffle.block(variants, repeats),
                     _ => (0..repeats).flat_map(|_| 0..variants).collect(),
                 };
-                // Which build comes first is drawn as well: the builds of a block are exchanged by its test.
+                // The order of builds is random as well, since the test of a block permutes its
+                // builds.
                 let drawn: Vec<Vec<usize>> = (0..variants)
                     .map(|_| shuffle_builds.block(builds.len(), 1))
                     .collect();
@@ -262,10 +269,11 @@ impl Plan {
         end
     }
 
-    /// The builds of which every variant has a run in each block, in order of the blocks.
+    /// Builds of which every variant has a run in each block, by block.
     ///
-    /// Runs that share builds go round all of them, so that what changes with time changes all alike. Where measuring may
-    /// end early, the builds of a block get all their runs before the next ones: a look is at whole builds.
+    /// Runs that share builds cycle through all of them, so that changes over time affect all
+    /// builds alike. If measuring may end early, the builds of a block get all their runs before
+    /// the next ones, so that each interim look sees complete builds.
     fn builds_of_blocks(&self) -> Vec<Vec<Option<u32>>> {
         let design = &self.design;
         let together = design.runs_per_block.max(1) as usize;
@@ -296,9 +304,9 @@ impl Plan {
         blocks
     }
 
-    /// Rounds of pairs, until every candidate has as many pairs at once as runs are wanted: slots 2k and 2k + 1 are a
-    /// candidate and the baseline, in random order. The baseline, the first variant, has a run of its own for every
-    /// candidate. Each round of a case is a block.
+    /// Adds rounds of pairs until every candidate has the wanted number of simultaneous pairs.
+    /// Slots 2k and 2k + 1 are a candidate and the baseline, in random order. The baseline, the
+    /// first variant, has a separate run for every candidate. Each round of a case is a block.
     fn paired_slots(
         &self,
         begin: Begin,
@@ -345,7 +353,7 @@ impl Plan {
     }
 }
 
-/// Where the slots of a stratum begin to count.
+/// Counters at the beginning of a stratum.
 #[derive(Debug, Clone, Copy, Default)]
 struct Begin {
     index: u32,
@@ -353,7 +361,7 @@ struct Begin {
     ordinal: u32,
 }
 
-/// Blocks of so many builds, in this order.
+/// Groups builds into blocks of `together`.
 fn in_blocks(builds: &[u32], together: usize) -> Vec<Vec<Option<u32>>> {
     let blocks = builds.chunks(together);
     blocks
@@ -361,7 +369,8 @@ fn in_blocks(builds: &[u32], together: usize) -> Vec<Vec<Option<u32>>> {
         .collect()
 }
 
-/// Adds the slots of one block of a job, from the first one's number on; `done` are the runs of each variant before it.
+/// Adds the slots of one block of a job, numbered from `first`; `done` are the earlier runs of each
+/// variant.
 fn push_block(
     slots: &mut Vec<Slot>,
     (first, block, job): (u32, u32, usize),
@@ -549,7 +558,7 @@ pub(crate) mod tests {
         assert!(!(0..400).any(|block| blocks.is_alone(block)));
     }
 
-    /// The builds of one variant's runs, in order of execution.
+    /// Builds of one variant's runs in execution order.
     fn builds_of(plan: &Plan, variant: usize) -> Vec<u32> {
         let slots = plan.slots();
         let own = slots.iter().filter(|slot| slot.variant == variant);
@@ -571,7 +580,7 @@ pub(crate) mod tests {
             let all: Vec<u32> = (0..round.len() as u32).collect();
             assert_eq!(round, all);
         }
-        // A block has the same builds of both variants, and either may come first.
+        // A block has the same builds of both variants, in random order.
         let slots = plan.slots();
         let mut first: Vec<u32> = Vec::new();
         for block in slots.chunk_by(|one, other| one.block == other.block) {

@@ -1,9 +1,10 @@
-//! Programs that somebody has built with our C++ header, driven over the harness protocol.
+//! Prebuilt programs with our C++ header, driven over the harness protocol.
 //!
-//! A program is only ever started when it says itself, by a note in its file, that it speaks the
-//! protocol: nobody's own programs are executed to find out what they are. The layout of notes is that of the System V ABI, chapter 5
-//! ("Program Header", "Note Section"): a program header of type `PT_NOTE` points to entries of name size, description size, type,
-//! name, description, each part padded to four bytes. Only files of this machine's byte order are read.
+//! A program is started only if a note in its file says that it speaks the protocol: foreign
+//! programs are never executed to find out what they are. The layout of notes is that of the System
+//! V ABI, chapter 5 ("Program Header", "Note Section"): a program header of type `PT_NOTE` points
+//! to entries of name size, description size, type, name, description, each part padded to four
+//! bytes. Only files in native byte order are read.
 
 use crate::attempt::not_described;
 use crate::job::{Description, Job, Request, Setting, Source};
@@ -15,13 +16,13 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// The owner of the note that `speedwell.hpp` puts into every program.
+/// Owner of the note that `speedwell.hpp` adds to every program.
 const OWNER: &str = "Speedwell";
 
-/// The harness for built programs.
+/// Harness for prebuilt programs.
 pub struct Program;
 
-/// Whether the file is a program that speaks the protocol. It is read, not executed.
+/// Whether the file is a program that speaks the protocol. Reads the file without executing it.
 pub fn is_harness(file: &Path) -> bool {
     has_note(file, OWNER)
 }
@@ -58,7 +59,7 @@ impl Harness for Program {
     }
 }
 
-/// Performs one case with the program of `plain`, under the variables of the variant.
+/// Performs one case with the program of `plain`, with the variant's variables.
 pub(super) fn perform(job: &Job, setting: &Setting<'_>, mut plain: Spec) -> Attempt {
     plain.environment = setting.variant.environment.clone();
     plain.limit = setting.limit;
@@ -70,14 +71,14 @@ pub(super) fn perform(job: &Job, setting: &Setting<'_>, mut plain: Spec) -> Atte
     protocol::perform(job, setting, &spec, &plain, Loop::OfTheHarness)
 }
 
-/// A start of `program` by hand.
+/// Builds a command that starts `program` by hand.
 pub(super) fn plain(program: &Path, source: &Source) -> Spec {
     let mut spec = Spec::new(program);
     spec.directory = Some(source.directory.clone());
     spec
 }
 
-/// The same, with the private line.
+/// Adds the private channel.
 pub(super) fn speaking(plain: Spec) -> Spec {
     Spec {
         channel: Channel::Harness,
@@ -85,7 +86,7 @@ pub(super) fn speaking(plain: Spec) -> Spec {
     }
 }
 
-/// The words by which a person chooses the case: the benchmark's own name and its values.
+/// Arguments by which a user selects the case: the benchmark's own name and its values.
 pub(super) fn case_arguments(job: &Job) -> Vec<String> {
     let name = job
         .case
@@ -108,10 +109,10 @@ fn refusal(program: &Path) -> Option<Cause> {
 /// `PT_NOTE`.
 const NOTES: u32 = 4;
 
-/// More than any real program has; a file that claims more is not believed.
+/// More than any real program has; limits reads of corrupt files.
 const LARGEST_TABLE_BYTES: u64 = 1 << 20;
 
-/// Whether the 64-bit ELF file at `path` has a note of this owner. Any other file has none.
+/// Whether the 64-bit ELF file at `path` has a note of this owner. Other files have none.
 pub(super) fn has_note(path: &Path, owner: &str) -> bool {
     find(path, owner).unwrap_or(false)
 }
@@ -147,7 +148,7 @@ fn part(file: &mut File, offset: u64, bytes: u64) -> std::io::Result<Vec<u8>> {
     Ok(read)
 }
 
-/// The names of all notes, without their final zero byte.
+/// Names of all notes, without the final NUL.
 fn owners(notes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let padded = |bytes: u32| (bytes as usize).div_ceil(4) * 4;
     let mut rest = notes;

@@ -1,8 +1,8 @@
-//! Describing files and performing cases over the harness protocol (docs/reference/protocol.md).
+//! Describes files and performs cases over the harness protocol (docs/reference/protocol.md).
 //!
-//! Every language that speaks it shares this half: what is sent, and what the answers mean. The
-//! languages decide how their process is started, and what a person would type to repeat it. All
-//! commands of a process are known before it starts, so they are sent at once and the process never
+//! All languages with the protocol share this half: which commands are sent, and what the events
+//! mean. Each language decides how its process is started, and what a user would type to repeat it.
+//! All commands are known before the process starts, so they are sent at once and the process never
 //! waits for us. Start with [`describe`] and [`perform`].
 
 use crate::attempt::{not_described, start_reason};
@@ -15,17 +15,17 @@ use crate::{Attempt, Message, Observation};
 use speedwell_model::{Case, Cause, Length, Samples, SteadyRule, Value, ValueKind};
 use speedwell_process::{Spec, run};
 
-/// Who calls start and end of the measured section.
+/// Which side marks start and end of the measured section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Loop {
     /// The file: it is measured once per process.
     OfTheFile,
-    /// The harness: it takes several samples and finds the number of iterations.
+    /// The harness: it takes several samples and chooses the number of iterations.
     OfTheHarness,
 }
 
-/// Asks the process of `spec` for the cases of a file. Each becomes a copy of `draft`; `plain` is
-/// what repeats a failure by hand.
+/// Asks the process of `spec` for the cases of a file. Each case becomes a copy of `draft`; `plain`
+/// repeats a failure by hand.
 pub(super) fn describe(
     source: &Source,
     request: &Request,
@@ -61,7 +61,7 @@ pub(super) fn describe(
     }
 }
 
-/// What the answer depends on: the last event says it, of languages that know.
+/// Extracts the dependencies of a description from the last event, if the language reports them.
 fn dependencies_in(line: &[u8]) -> Option<Origin> {
     let last = Message::parse(line).filter(|message| message.verb == "described")?;
     Some(Origin {
@@ -74,7 +74,7 @@ fn dependencies_in(line: &[u8]) -> Option<Origin> {
     })
 }
 
-/// A description of a file that cannot be read, or says something that has no meaning.
+/// Builds the description of a file that is unreadable or invalid.
 pub(super) fn unreadable(source: &Source, error: &anyhow::Error) -> Description {
     let reason = format!("{error:#}");
     not_described(
@@ -85,7 +85,7 @@ pub(super) fn unreadable(source: &Source, error: &anyhow::Error) -> Description 
     )
 }
 
-/// A job without values: what the cases of `source` have in common.
+/// Builds a job without values: the common part of all cases of `source`.
 pub(super) fn draft(source: &Source, request: &Request) -> Job {
     Job {
         source: source.clone(),
@@ -105,7 +105,7 @@ pub(super) fn draft(source: &Source, request: &Request) -> Job {
     }
 }
 
-/// The job of a case whose values are all known.
+/// Builds the job of a case with known values.
 pub(super) fn job_of(source: &Source, request: &Request, case: Case) -> Job {
     let values = case.values.iter();
     Job {
@@ -118,7 +118,7 @@ pub(super) fn job_of(source: &Source, request: &Request, case: Case) -> Job {
     }
 }
 
-/// Has the process of `spec` perform one case. `plain` is what repeats it by hand.
+/// Performs one case in the process of `spec`. `plain` repeats it by hand.
 pub(super) fn perform(
     job: &Job,
     setting: &Setting<'_>,
@@ -143,7 +143,7 @@ pub(super) fn perform(
         Err(error) => Attempt::not_started(spec, &error, job, setting),
         Ok(outcome) => {
             let (seen, fault) = observation(job, &events);
-            // Elsewhere a benchmark may say how long something took, such as a device of its own.
+            // For other kinds, a benchmark may report times itself, such as those of a device.
             let is_clocked = job.source.kind == Kind::Node;
             let wall_ns = outcome.wall_ns;
             let fault = fault
@@ -154,7 +154,7 @@ pub(super) fn perform(
     }
 }
 
-/// A section that took longer than the process that measured it has not been measured.
+/// Rejects a section longer than the lifetime of its process: it was not measured.
 fn longer_than_it_lived(seen: &Observation, wall_ns: u64) -> Option<Cause> {
     let elapsed = seen.samples.iter().filter_map(|sample| sample.elapsed_ns);
     let longest = elapsed.max().filter(|longest| *longest > wall_ns)?;
@@ -185,7 +185,7 @@ fn load(job: &Job, setting: &Setting<'_>) -> Message {
 }
 
 fn measure(job: &Job, setting: &Setting<'_>, owner: Loop) -> Message {
-    // A trial only asks whether the case works.
+    // A trial only checks whether the case works.
     if owner == Loop::OfTheFile || job.test {
         return run_case().with("mode", "once");
     }
@@ -211,7 +211,7 @@ fn in_samples(samples: &Samples, is_series: bool) -> Message {
     }
 }
 
-/// What the file said of itself; its jobs are copies of `draft`.
+/// Converts events to the description of a file; its jobs are copies of `draft`.
 pub(super) fn described(
     source: &Source,
     request: &Request,
@@ -261,7 +261,7 @@ pub(super) fn described(
     description
 }
 
-/// Why a file that describes itself has no cases.
+/// Explains why a file that describes itself has no cases.
 fn nothing(source: &Source, events: &Events) -> String {
     let name = &source.name;
     match events.first("benchmark") {
@@ -270,7 +270,7 @@ fn nothing(source: &Source, events: &Events) -> String {
     }
 }
 
-/// The declared kind of a parameter.
+/// Declared kind of a parameter.
 fn kind_of(benchmark: &Message, name: &str) -> ValueKind {
     match benchmark.get(&format!("type.{name}")).as_deref() {
         Some("int" | "float") => ValueKind::Number,

@@ -8,7 +8,7 @@ use speedwell_model::{Cause, Variant};
 use speedwell_process::{Channel, Spec};
 use std::path::{Path, PathBuf};
 
-/// The harness for Python files.
+/// Harness for Python files.
 pub struct Python;
 
 impl Harness for Python {
@@ -45,8 +45,8 @@ impl Harness for Python {
     }
 }
 
-/// The process of the harness, and how a person starts the file: there the package has to be found
-/// by the variable.
+/// Builds the process of the harness, and the command by which a user starts the file, which finds
+/// the package through a variable.
 fn specs(source: &Source, program: &Path, variant: &Variant) -> Result<(Spec, Spec), Cause> {
     let folder = sources::PYTHON.folder()?;
     let file = |path: &Path| path.to_string_lossy().into_owned();
@@ -61,7 +61,7 @@ fn specs(source: &Source, program: &Path, variant: &Variant) -> Result<(Spec, Sp
     Ok((spec, plain))
 }
 
-/// Our folder, after what the variant asks for.
+/// Appends our folder to the variant's search path.
 fn python_path(folder: &Path, variant: &Variant) -> String {
     let own = variant
         .environment

@@ -1,9 +1,9 @@
-//! What files said of their cases, kept so that a file which has not changed is not asked again.
+//! Caches descriptions of files, so that an unchanged file is not described again.
 //!
-//! An answer depends on more than the file: on the program that executes it, on what it was asked, on
-//! the files that it reads and on variables of the environment. The describing process says which
-//! ([`Depends`]); all of them are compared before an answer is used. What cannot be compared is not
-//! kept. Start at [`ask`].
+//! A description depends on more than the file: on the program that executes it, on the request, on
+//! the files it reads and on environment variables. The describing process reports these
+//! ([`Depends`]); all are compared before an entry is used. A description with untraceable
+//! dependencies is not cached. Start at [`ask`].
 
 use super::cache_folder;
 use serde::{Deserialize, Serialize};
@@ -15,31 +15,31 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// More answers than this are not kept; the oldest go.
+/// Maximum number of entries; the oldest are evicted.
 const KEPT: usize = 2000;
 
-/// The variable with folders of modules, of which a variant may have one of its own.
+/// Module search path, which a variant may override.
 pub(super) const SEARCH_PATH: &str = "NODE_PATH";
 
-/// What an answer depends on, as the process says it.
+/// Dependencies of a description, as reported by the process.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub(super) struct Depends {
     /// Files that were loaded or read.
     #[serde(default)]
     pub files: Vec<PathBuf>,
-    /// Variables of the environment that were looked at.
+    /// Environment variables that were read.
     #[serde(default, rename = "env")]
     pub environment: Vec<String>,
-    /// More was looked at than can be compared.
+    /// Whether there were further dependencies that cannot be compared.
     #[serde(default)]
     pub volatile: bool,
 }
 
-/// The end of an answer: who gave it, and what it depends on.
+/// Origin of a complete description.
 pub(super) struct Origin {
-    /// The program that executed the file, as it calls itself.
+    /// Program that executed the file, according to itself.
     pub program: PathBuf,
-    /// What the answer depends on.
+    /// Dependencies of the description.
     pub depends: Depends,
 }
 
@@ -50,8 +50,9 @@ struct Entry {
     lines: Vec<String>,
 }
 
-/// Has the conversation with the process of `spec`, or repeats what it said before: then there is no
-/// outcome. `origin` finds in a line what the answer depends on, once it is complete and good.
+/// Holds the conversation with the process of `spec`, or replays a cached one and returns no
+/// outcome. `origin` extracts the dependencies from a line once the description is complete and
+/// successful.
 pub(super) fn ask<C: Conversation>(
     spec: &Spec,
     conversation: &mut C,
@@ -79,15 +80,15 @@ pub(super) fn ask<C: Conversation>(
     Ok(Some(outcome))
 }
 
-/// Where the answer to one question of one program lies.
+/// Cache location for one request to one program.
 struct Place {
     file: PathBuf,
-    /// The program, its links resolved.
+    /// The program, with links resolved.
     program: PathBuf,
 }
 
 impl Place {
-    /// `None` if the program cannot be found.
+    /// Returns `None` if the program cannot be found.
     fn find(spec: &Spec, opening: &[u8]) -> Option<Place> {
         let program = fs::canonicalize(in_path(&spec.program)?).ok()?;
         let metadata = program.metadata().ok()?;
@@ -129,7 +130,7 @@ impl Place {
         Some(Place { file, program })
     }
 
-    /// The answer, if nothing that it depends on has changed.
+    /// Returns the entry if none of its dependencies has changed.
     fn entry(&self, spec: &Spec) -> Option<Entry> {
         let entry: Entry = serde_json::from_slice(&fs::read(&self.file).ok()?).ok()?;
         let same_file = |(file, known): &(PathBuf, u64)| content(file) == Some(*known);
@@ -139,8 +140,8 @@ impl Place {
         same.then_some(entry)
     }
 
-    /// Keeps the answer, unless it depends on what cannot be compared or comes from another program:
-    /// a wrapper may choose one by things that nobody here knows.
+    /// Stores the description, unless it has untraceable dependencies or comes from another
+    /// program: a wrapper may choose one by unknown criteria.
     fn keep(&self, spec: &Spec, origin: &Origin, lines: Vec<String>) {
         let by_itself = fs::canonicalize(&origin.program).is_ok_and(|own| own == self.program);
         if origin.depends.volatile || origin.depends.files.is_empty() || !by_itself {
@@ -153,7 +154,7 @@ impl Place {
             .map(|file| Some((file.clone(), content(file)?)))
             .collect();
         let Some(files) = files else { return };
-        // What we set for the process ourselves differs from one to the next.
+        // Variables that we set for the process differ between processes.
         let ours = |name: &&String| {
             spec.environment.iter().all(|(own, _)| own != *name) && !spec.unset.contains(name)
         };
@@ -165,7 +166,7 @@ impl Place {
                 .collect(),
             lines,
         };
-        // Without a place to keep it the file is asked again the next time, which is all.
+        // If it cannot be stored, the file is simply described again next time.
         let _ = self.write(&entry);
     }
 
@@ -173,14 +174,14 @@ impl Place {
         let folder = self.file.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder)?;
         forget_oldest(folder)?;
-        // Written beside and moved: another process may read or write the same answer.
+        // Written under a temporary name and renamed: other processes may access the same entry.
         let draft = self.file.with_extension(format!("{}", std::process::id()));
         fs::write(&draft, serde_json::to_vec(entry)?)?;
         fs::rename(&draft, &self.file)
     }
 }
 
-/// The program as it is started: by its path, or from `PATH`.
+/// Locates the program as it would be started: by its path, or in `PATH`.
 fn in_path(program: &Path) -> Option<PathBuf> {
     if program.components().count() > 1 {
         return Some(program.to_owned());
@@ -204,7 +205,7 @@ fn content(file: &Path) -> Option<u64> {
     Some(content.value())
 }
 
-/// Makes room for one more.
+/// Makes room for one more entry.
 fn forget_oldest(folder: &Path) -> io::Result<()> {
     let mut known: Vec<(SystemTime, PathBuf)> = fs::read_dir(folder)?
         .flatten()
@@ -219,13 +220,13 @@ fn forget_oldest(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Passes on what is said and takes it down.
+/// Forwards received lines and records them.
 struct Listened<'a, C> {
     inner: &'a mut C,
     opening: Vec<u8>,
     find: fn(&[u8]) -> Option<Origin>,
     origin: Option<Origin>,
-    /// `None` once a line was no text.
+    /// `None` if a line was not UTF-8.
     lines: Option<Vec<String>>,
 }
 
@@ -259,8 +260,8 @@ impl<C: Conversation> Conversation for Listened<'_, C> {
     }
 }
 
-/// The fingerprint of several texts, each with its length, so that no two lists of texts run together: FNV-1a with 64 bits. It
-/// tells apart what differs by accident, and protects from nobody.
+/// Fingerprint of several texts, each with its length, so that different lists do not collide by
+/// concatenation: 64-bit FNV-1a. Detects accidental differences, not malicious ones.
 #[derive(Debug)]
 pub(super) struct Fingerprint(u64);
 
@@ -279,7 +280,7 @@ impl Fingerprint {
         }
     }
 
-    /// The fingerprint of all that was added.
+    /// Returns the fingerprint of all added texts.
     pub fn value(&self) -> u64 {
         self.0
     }

@@ -1,7 +1,7 @@
-//! From a process's report of a rate to an [`Observation`], and what is wrong with it if anything.
+//! Converts a reported rate to an [`Observation`], and detects faults in it.
 //!
-//! The original tools let every one of these pass: no figure, NaN, zero, infinity, a figure as
-//! text, a count where a rate is meant, and load in which requests failed.
+//! The original tools accept all of these faults: no value, NaN, zero, infinity, a number as text,
+//! a count instead of a rate, and a load with failed requests.
 
 use super::Observation;
 use crate::attempt::invalid;
@@ -9,22 +9,22 @@ use serde_json::Value as Json;
 use speedwell_model::{Better, Case, Cause, Metric, Sample};
 use std::sync::Arc;
 
-/// Name of the metric that has the raw value of a corrected one.
+/// Metric that holds the raw value of a corrected one.
 pub const REPORTED: &str = "reported";
 
 /// One reported rate.
 #[derive(Debug, Clone, Default)]
 pub struct Rate {
-    /// The rate as it came: a number, or a text, or nothing usable.
+    /// The rate as received: a number, text, or nothing usable.
     pub rate: Json,
     /// Length of the measured section, if it could be read.
     pub elapsed_ns: Option<u64>,
-    /// What the HTTP tool told besides, if the harness kept it.
+    /// Further results of the HTTP tool, if the harness kept them.
     pub http: Option<Json>,
 }
 
-/// Turns `rate` into an observation of `case`. In a trial (`test`) zero and infinite rates pass,
-/// because nothing is concluded from them.
+/// Converts `rate` to an observation of `case`. In a trial (`test`), zero and infinite rates are
+/// accepted, because no conclusion is drawn from them.
 pub fn observe(case: Case, rate: &Rate, test: bool) -> (Observation, Option<Cause>) {
     let mut seen = Observation::new(case, vec![Metric::throughput()]);
     let value = match number(&rate.rate, &mut seen.notes) {
@@ -54,7 +54,7 @@ pub fn observe(case: Case, rate: &Rate, test: bool) -> (Observation, Option<Caus
     (seen, cause)
 }
 
-/// Reads seconds written as a decimal text (`"0.003686740"`) or number, exactly to the nanosecond.
+/// Parses seconds as decimal text (`"0.003686740"`) or number, with nanosecond precision.
 pub fn elapsed_ns(time: &Json) -> Option<u64> {
     let text = match time {
         Json::String(text) => text.clone(),
@@ -103,8 +103,8 @@ fn implausible(value: f64) -> Option<String> {
     }
 }
 
-/// The stand-in for an HTTP tool that Node.js carries reports how many requests it made, which its
-/// callers print as a rate. We divide by its time and keep the original figure beside.
+/// The stand-in for an HTTP tool in Node.js reports the number of requests, which its callers print
+/// as a rate. Divides it by the time and keeps the original value as a second metric.
 fn corrected(value: f64, rate: &Rate, seen: &mut Observation) -> f64 {
     let tool = seen
         .case
@@ -128,7 +128,7 @@ fn corrected(value: f64, rate: &Rate, seen: &mut Observation) -> f64 {
     value / seconds
 }
 
-/// Keeps latency and counts; load in which requests failed is no measurement of the server.
+/// Adds latency and error counts. A load with failed requests does not measure the server.
 fn http_figures(http: &Json, seen: &mut Observation) -> Option<Cause> {
     let mut keep = |name: &str, unit: &str, value: Option<f64>| {
         let metric = Metric::new(name, unit, Better::Lower);

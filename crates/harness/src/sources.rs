@@ -1,8 +1,9 @@
-//! The harnesses written in other languages: embedded in the program, unpacked on first use; and the program itself, which is
-//! the harness of a shell and of experiments.
+//! Harnesses in other languages, embedded in the program and unpacked on first use; and the path of
+//! this program itself, which is the harness of shell snippets and experiments.
 //!
-//! Only what a harness needs to run is embedded, not its tests, nor what its own tools leave beside them. A process of
-//! Node.js pays for every file that it opens, so those that each sample needs are unpacked joined in one as well.
+//! Only files that a harness needs at run time are embedded, not its tests or build outputs.
+//! Node.js pays for every file it opens, so those that each sample needs are also unpacked as a
+//! single bundle.
 
 use super::cache::{self, cache_folder};
 use crate::remembered::Fingerprint;
@@ -14,8 +15,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// `$SPEEDWELL_PROGRAM`, which whoever embeds the library sets, else the program that runs; its bare
-/// name where the system does not tell.
+/// Returns `$SPEEDWELL_PROGRAM`, which embedders of the library set, else the running program; the
+/// bare name if the system does not report it.
 pub fn own_program() -> PathBuf {
     let set = std::env::var_os("SPEEDWELL_PROGRAM").filter(|value| !value.is_empty());
     set.map(PathBuf::from)
@@ -23,20 +24,20 @@ pub fn own_program() -> PathBuf {
         .unwrap_or_else(|| PathBuf::from("speedwell"))
 }
 
-/// One harness: its files, and where they lie once they have been unpacked.
+/// One harness: its files, and their folder once unpacked.
 pub struct Sources {
     name: &'static str,
-    /// Files by their names.
+    /// Files by name.
     files: &'static [(&'static str, &'static str)],
-    /// Folders with all that is in them.
+    /// Folders with their contents.
     folders: &'static [(&'static str, Dir<'static>)],
-    /// Folders whose scripts are joined in one file, with those beside the folders.
+    /// Folders whose scripts are bundled, together with those outside the folders.
     joined: &'static [&'static str],
-    // Held while unpacking: files are described by several threads at once.
+    // Held while unpacking: several threads describe files at once.
     unpacked: Mutex<Option<PathBuf>>,
 }
 
-/// A file of a harness with its name, which can be anywhere else than in this crate.
+/// A file of a harness with its name, which may be outside of this crate.
 macro_rules! file {
     ($folder:literal, $name:literal) => {
         (
@@ -46,7 +47,7 @@ macro_rules! file {
     };
 }
 
-/// A folder of a harness, under this name where it is unpacked, with all that is in it.
+/// A folder of a harness with its contents, and its name where it is unpacked.
 macro_rules! folder {
     ($name:literal, $path:tt) => {
         ($name, include_dir!($path))
@@ -75,24 +76,24 @@ pub static CPP: Sources = Sources::new(
     &[folder!("", "$CARGO_MANIFEST_DIR/languages/cpp")],
 );
 
-/// What measures code in C; and in C++, with `code.hpp` of [`CPP`].
+/// Harness for C snippets; and for C++ snippets, with `code.hpp` of [`CPP`].
 pub static C: Sources = Sources::new("c", &[], &[folder!("", "$CARGO_MANIFEST_DIR/languages/c")]);
 
-/// What measures code in Rust: a crate of its own.
+/// Harness for Rust snippets: a crate.
 pub static RUST: Sources = Sources::new(
     "rust",
     &[],
     &[folder!("", "$CARGO_MANIFEST_DIR/languages/rust")],
 );
 
-/// What measures code in Go: a module.
+/// Harness for Go snippets: a module.
 pub static GO: Sources = Sources::new(
     "go",
     &[],
     &[folder!("", "$CARGO_MANIFEST_DIR/languages/go")],
 );
 
-/// What measures code in Java: a package.
+/// Harness for Java snippets: a package.
 pub static JAVA: Sources = Sources::new(
     "java",
     &[],
@@ -136,7 +137,7 @@ impl Sources {
         self
     }
 
-    /// The folder with the harness.
+    /// Returns the folder of the harness, unpacking it if necessary.
     ///
     /// # Errors
     /// The cache folder cannot be written.
@@ -153,7 +154,7 @@ impl Sources {
         Ok(folder)
     }
 
-    /// All that is unpacked.
+    /// Everything that is unpacked.
     fn content(&self) -> Vec<Unpacked> {
         let listed = self.files.iter().map(|(name, text)| Unpacked {
             name: name.into(),
@@ -175,14 +176,14 @@ impl Sources {
     }
 }
 
-/// A file as it lies in the folder.
+/// An unpacked file.
 struct Unpacked {
     name: PathBuf,
     content: Cow<'static, [u8]>,
 }
 
-/// The scripts in these folders as one: an object of functions by the names of the files. Each function is what
-/// Node.js makes of a file when it requires it.
+/// Bundles the scripts of these folders: an object of functions by file name. Each function is the
+/// wrapper that Node.js creates when it requires the file.
 fn joined(content: &[Unpacked], folders: &[&str]) -> Unpacked {
     let mut text = b"({\n".to_vec();
     for Unpacked { name, content } in content {
@@ -201,7 +202,7 @@ fn joined(content: &[Unpacked], folders: &[&str]) -> Unpacked {
     }
 }
 
-/// Unpacks a harness below `cache`, under a name that changes with the content.
+/// Unpacks a harness below `cache`, under a name that depends on its content.
 fn unpack(name: &str, content: &[Unpacked], cache: &Path) -> anyhow::Result<PathBuf> {
     let folder = cache.join(format!("harness-{name}-{:016x}", fingerprint(content)));
     if folder.is_dir() {
@@ -215,7 +216,7 @@ fn unpack(name: &str, content: &[Unpacked], cache: &Path) -> anyhow::Result<Path
         )
     })?;
     cache::remove_drafts(cache);
-    // Written beside and moved into place in one step: two processes may unpack at once.
+    // Written under a temporary name and renamed atomically: two processes may unpack at once.
     let draft = cache.join(format!("draft-{name}-{}", std::process::id()));
     write(content, &draft)
         .with_context(|| format!("cannot unpack the {name} harness to '{}'", draft.display()))?;
@@ -241,7 +242,7 @@ fn write(content: &[Unpacked], target: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Every file in the folder, except what Python compiled.
+/// Returns every file in the folder, except compiled Python.
 fn files<'a>(dir: &'a Dir<'a>) -> Vec<&'a include_dir::File<'a>> {
     let mut found: Vec<_> = dir.files().collect();
     for inner in dir.dirs() {
@@ -252,7 +253,7 @@ fn files<'a>(dir: &'a Dir<'a>) -> Vec<&'a include_dir::File<'a>> {
     found
 }
 
-/// Tells one version of the sources from another, by names and contents.
+/// Hashes names and contents of the sources.
 fn fingerprint(content: &[Unpacked]) -> u64 {
     let mut fingerprint = Fingerprint::default();
     for file in content {
@@ -288,7 +289,7 @@ mod tests {
                 "{needed}"
             );
         }
-        // What is needed rarely stays outside.
+        // Rarely needed files are not bundled.
         assert!(!text.contains("\"lib/http/"));
     }
 

@@ -1,18 +1,19 @@
-//! Lines of the harness protocol: `VERB TAB key=value TAB key=value ...` (docs/reference/protocol.md).
+//! Lines of the harness protocol: `VERB TAB key=value TAB key=value ...`
+//! (docs/reference/protocol.md).
 
 use std::fmt;
 
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// What it is about.
+    /// Kind of message.
     pub verb: String,
-    /// Keys and values in order, as they stand on the line.
+    /// Escaped keys and values in order.
     fields: Vec<(String, String)>,
 }
 
 impl Message {
-    /// A message without fields.
+    /// Creates a message without fields.
     pub fn new(verb: impl Into<String>) -> Message {
         Message {
             verb: verb.into(),
@@ -26,7 +27,7 @@ impl Message {
         self
     }
 
-    /// Adds a list; commas inside an item are escaped, which plain values do not need.
+    /// Adds a list; commas within items are escaped, which plain values do not need.
     pub fn with_list<'a>(
         mut self,
         key: &str,
@@ -40,17 +41,17 @@ impl Message {
         self
     }
 
-    /// The value of `key`.
+    /// Returns the value of `key`.
     pub fn get(&self, key: &str) -> Option<String> {
         self.raw(key).map(unescape)
     }
 
-    /// The value of `key` as a number.
+    /// Parses the value of `key`.
     pub fn number<T: std::str::FromStr>(&self, key: &str) -> Option<T> {
         self.raw(key)?.parse().ok()
     }
 
-    /// The value of `key` as a list.
+    /// Returns the value of `key` as a list.
     pub fn list(&self, key: &str) -> Vec<String> {
         match self.raw(key) {
             None | Some("") => Vec::new(),
@@ -58,17 +59,17 @@ impl Message {
         }
     }
 
-    /// All keys, in order.
+    /// Returns all keys in order.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.fields.iter().map(|(key, _)| key.as_str())
     }
 
-    /// Whether `next` goes on with the lists of this message.
+    /// Whether `next` continues the lists of this message.
     pub fn is_continued_by(&self, next: &Message) -> bool {
         self.raw("more") == Some("1") && self.verb == next.verb
     }
 
-    /// Appends the lists of `next`. Values that are no lists are the same in both.
+    /// Appends the lists of `next`. Other values are the same in both.
     pub fn join(&mut self, next: Message) {
         self.fields.retain(|(key, _)| key != "more");
         for (key, value) in next.fields {
@@ -90,7 +91,7 @@ impl Message {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Reads a line; `None` when it is not a message: no verb, or bytes that are not UTF-8.
+    /// Parses a line. Returns `None` if it is not a message: it has no verb, or is not UTF-8.
     pub fn parse(line: &[u8]) -> Option<Message> {
         let mut words = std::str::from_utf8(line).ok()?.split('\t');
         let verb = words.next().filter(|verb| is_name(verb))?.to_owned();
@@ -105,7 +106,7 @@ impl Message {
     }
 }
 
-/// The line, with its line feed.
+/// Formats the line, including its newline.
 impl fmt::Display for Message {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.verb)?;
@@ -131,7 +132,7 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// Undoes [`escape`]; a `%` that is not followed by two hex digits stays as it is.
+/// Reverses [`escape`]; a `%` without two hex digits is left as is.
 fn unescape(text: &str) -> String {
     if !text.contains('%') {
         return text.to_owned();

@@ -1,16 +1,16 @@
-//! What this process does besides measuring, for the status line: compiling may take half a minute.
+//! Announces work besides measuring for the status line, such as compiling for half a minute.
 //!
-//! The code that works announces it and does not know whether anybody shows it. Start at [`begin`].
+//! Code announces its work without knowing whether anybody shows it. Start at [`begin`].
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static RUNNING: Mutex<Vec<(u64, String)>> = Mutex::new(Vec::new());
 
-/// Work that goes on until this is dropped.
+/// Announced work, until this is dropped.
 #[derive(Debug)]
 pub struct Activity(u64);
 
-/// Announces work, in a few words such as `compiling x.cpp with c++`.
+/// Announces work in a few words, such as `compiling x.cpp with c++`.
 pub fn begin(words: impl Into<String>) -> Activity {
     let mut running = locked();
     let number = running.last().map_or(0, |(number, _)| number + 1);
@@ -18,7 +18,7 @@ pub fn begin(words: impl Into<String>) -> Activity {
     Activity(number)
 }
 
-/// The work that began last and has not ended.
+/// Returns the most recently started work that has not ended.
 pub fn activity() -> Option<String> {
     locked().last().map(|(_, words)| words.clone())
 }
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn work_is_shown_until_it_ends() {
-        // Other tests may compile meanwhile, so only our own work is looked for.
+        // Other tests may compile at the same time, so only look for our own work.
         let is_running = |words: &str| locked().iter().any(|(_, own)| own == words);
         let first = begin("first of two");
         let second = begin("second of two");

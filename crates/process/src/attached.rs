@@ -1,8 +1,8 @@
-//! Children that nobody listens to: one that talks to the user itself, and one that outlives us.
+//! Children without captured output: one that talks to the user itself, and one that outlives us.
 //!
-//! The first has our own streams and stays in our process group, so that the terminal treats it like us; we only wait
-//! for its end. The second has a session of its own and another parent. Nothing is captured and there is no time
-//! limit. Start at [`run_attached`] and [`spawn_detached`].
+//! The first has our streams and process group, so that the terminal treats it like us. The second
+//! has its own session and another parent. Neither has a time limit. Start at [`run_attached`] and
+//! [`spawn_detached`].
 
 use crate::interrupt::interrupted;
 use crate::process_tree;
@@ -18,14 +18,15 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often we look up while nothing happens: often enough for Ctrl-C, too rare to disturb.
+/// Polling interval while nothing happens: short enough for Ctrl-C, too long to disturb
+/// measurements.
 const PULSE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 250_000_000,
 };
 
-/// Starts `program` in `directory` and waits until it has ended. When the user interrupts us, it gets one SIGTERM, and is
-/// killed if it has not ended after `grace`.
+/// Starts `program` in `directory` and waits for its end. When the user interrupts us, the program
+/// gets one SIGTERM and is killed if it has not ended after `grace`.
 ///
 /// # Errors
 /// The program could not be started or waited for.
@@ -40,7 +41,7 @@ pub fn run_attached<S: AsRef<OsStr>>(
     // SAFETY: one system call, which is async-signal-safe and touches no memory.
     unsafe {
         command.pre_exec(|| {
-            // If we are killed without a chance to clean up, the kernel ends the child for us.
+            // If we are killed without a chance to clean up, the kernel kills the child.
             let _ = set_parent_process_death_signal(Some(Signal::KILL));
             Ok(())
         });
@@ -56,7 +57,7 @@ fn wait(child: &mut Child, grace: Duration) -> io::Result<Ended> {
     let end = pidfd_open(pid, PidfdFlags::empty())?;
     let mut asked: Option<Instant> = None;
     loop {
-        // Whatever it says, the child is looked at.
+        // Whatever poll returns, check the child.
         let _ = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&PULSE));
         if let Some(status) = child.try_wait()? {
             return Ok(if interrupted() {
@@ -66,7 +67,8 @@ fn wait(child: &mut Child, grace: Duration) -> io::Result<Ended> {
             });
         }
         match asked {
-            // A second signal would be taken for a second wish, which ends a process at once.
+            // Sent once: the child would take a second signal for a second interrupt and end at
+            // once.
             None if interrupted() => {
                 asked = Some(Instant::now());
                 let _ = kill_process(pid, Signal::TERM);
@@ -79,8 +81,8 @@ fn wait(child: &mut Child, grace: Duration) -> io::Result<Ended> {
     }
 }
 
-/// Starts a command in a session of its own, as a child of the process that takes orphans: no signal of our terminal
-/// reaches it, and our end is not its end. Returns its output.
+/// Starts a command in a session of its own, adopted by another process, so that neither our
+/// terminal's signals nor our end affect it. Returns its stdout.
 ///
 /// # Errors
 /// It could not be started.
@@ -89,7 +91,8 @@ pub fn spawn_detached(command: &mut Command) -> io::Result<ChildStdout> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .current_dir("/");
-    // SAFETY: the calls are async-signal-safe and touch no memory; the process between us and the command ends at once.
+    // SAFETY: the calls are async-signal-safe and touch no memory; the intermediate process exits
+    // at once.
     unsafe {
         command.pre_exec(|| {
             setsid()?;

@@ -1,4 +1,4 @@
-//! The private line between us and a child, apart from its standard streams.
+//! Private channel between us and a child, apart from its standard streams.
 
 use rustix::io::ioctl_fionbio;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -6,30 +6,31 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
 
-/// Which private line a child gets.
+/// Kind of private channel that a child gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
-    /// None.
+    /// No channel.
     None,
-    /// One end of a stream socket, its number in the variable `NODE_CHANNEL_FD`: Node.js's own
+    /// One end of a stream socket, its descriptor in the variable `NODE_CHANNEL_FD`: Node.js's own
     /// channel between parent and child.
     NodeSocket,
-    /// Commands on descriptor 3 and events on 4, named by `SPEEDWELL_FDS` (docs/reference/protocol.md).
+    /// Commands on descriptor 3 and events on 4, named by `SPEEDWELL_FDS`
+    /// (docs/reference/protocol.md).
     Harness,
-    /// One pipe from the child, 3, which the named variable tells.
+    /// One pipe from the child, descriptor 3, which is stored in the named variable.
     Pipe(&'static str),
-    /// Its standard output, which otherwise is kept in part only.
+    /// The child's stdout, of which only a part is kept otherwise.
     Stdout,
 }
 
-/// What to do after a line was received.
+/// What to do after receiving a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
-    /// Go on listening.
+    /// Continues listening.
     Wait,
-    /// Send these bytes, then go on listening.
+    /// Sends these bytes, then continues listening.
     Send(Vec<u8>),
-    /// Nothing more is expected: the child has the given time to end by itself.
+    /// Expects nothing more: the child has this long to end by itself.
     Linger(std::time::Duration),
 }
 
@@ -42,53 +43,53 @@ pub enum Stream {
     Stderr,
 }
 
-/// The one who understands what comes over the line.
+/// Protocol spoken over the private channel.
 pub trait Conversation {
-    /// Bytes to send as soon as the child is started.
+    /// Returns bytes to send as soon as the child has started.
     fn opening(&mut self) -> Vec<u8> {
         Vec::new()
     }
 
-    /// A line came, without its line feed.
+    /// Handles a line, without its newline.
     fn received(&mut self, line: &[u8]) -> Next;
 
-    /// The child wrote this on a standard stream just now.
+    /// Observes output of the child on a standard stream.
     fn wrote(&mut self, _stream: Stream, _bytes: &[u8]) {}
 
-    /// Nothing was heard for a moment: bytes to send all the same, if the patience with an answer is at an end.
+    /// Called while nothing arrives. Returns bytes to send if an answer is overdue.
     fn waiting(&mut self) -> Option<Vec<u8>> {
         None
     }
 
-    /// The user asked us to stop: what is sent to the child, and how long it then has to end by itself.
-    /// Without an answer it is killed.
+    /// Called when the user interrupts us. Returns what to send to the child and its time to end;
+    /// `None` kills it.
     fn stopping(&mut self) -> Option<(Vec<u8>, std::time::Duration)> {
         None
     }
 }
 
-/// A conversation that has nothing to say and expects nothing.
+/// A conversation that sends nothing and expects nothing.
 impl Conversation for () {
     fn received(&mut self, _line: &[u8]) -> Next {
         Next::Wait
     }
 }
 
-/// The descriptors of an opened channel.
+/// Descriptors of an opened channel.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
-    /// Where we read.
+    /// Our read end.
     pub read: Option<OwnedFd>,
-    /// Where we write.
+    /// Our write end.
     pub write: Option<OwnedFd>,
-    /// Ends of the child, with the number each gets in the child.
+    /// The child's ends, each with its descriptor in the child.
     pub child: Vec<(OwnedFd, RawFd)>,
-    /// Variables that tell the child about it.
+    /// Variables that describe the channel to the child.
     pub environment: Vec<(&'static str, String)>,
 }
 
 impl Channel {
-    /// Opens both ends, all close-on-exec; the child's are put in place after the fork.
+    /// Opens both ends, all close-on-exec; the child's are moved into place after the fork.
     pub(super) fn open(self) -> io::Result<Ends> {
         let mut ends = Ends::default();
         match self {
@@ -98,7 +99,7 @@ impl Channel {
                 ends.read = Some(ours);
                 ends.child.push((theirs, 3));
                 ends.environment.push(("NODE_CHANNEL_FD", "3".into()));
-                // Node refuses to start under any mode but json and advanced; the former is text.
+                // Node.js accepts only the modes json and advanced; the former is text.
                 ends.environment
                     .push(("NODE_CHANNEL_SERIALIZATION_MODE", "json".into()));
             }
@@ -130,7 +131,7 @@ impl Channel {
     }
 }
 
-/// A pipe: (read end, write end), close-on-exec.
+/// Opens a pipe as (read end, write end), close-on-exec.
 pub(super) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pipe_with(PipeFlags::CLOEXEC)?)
 }
@@ -140,7 +141,7 @@ fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(domain, SocketType::STREAM, flags, None)?)
 }
 
-/// Reading must never block: one child must not stall the whole session.
+/// Reads must never block: one child must not stall the whole session.
 pub(super) fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
     Ok(ioctl_fionbio(fd, true)?)
 }

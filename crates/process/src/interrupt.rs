@@ -1,4 +1,5 @@
-//! The user's wish to stop: Ctrl-C, or a polite kill of ourselves. Start at [`on_interrupt`] and [`interrupted`].
+//! Interrupts by the user: Ctrl-C, or a signal to end. Start at [`on_interrupt`] and
+//! [`interrupted`].
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level;
@@ -6,17 +7,17 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Signals this close together are one wish: `timeout`, `npm` and `make` pass on a Ctrl-C that the terminal has
-/// already sent to us. Nobody presses the key twice as fast.
+/// Signals this close together count as one interrupt: `timeout`, `npm` and `make` forward a Ctrl-C
+/// that the terminal sends to us, too. Nobody presses the key as fast.
 const SAME_WISH: Duration = Duration::from_millis(100);
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
-/// When the wish that is being honoured came, in ns since the handlers were registered.
+/// When the current interrupt arrived, in ns since the handlers were registered.
 static REQUESTED_AT: AtomicU64 = AtomicU64::new(0);
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
-/// From now on SIGINT, SIGTERM and SIGHUP set [`interrupted`] instead of ending us at once; a
-/// second one, while the first is being honoured, ends us with status 130. Calling it again does nothing.
+/// Makes SIGINT, SIGTERM and SIGHUP set [`interrupted`] instead of ending us at once. A second
+/// signal while the first is being handled ends us with status 130. Further calls have no effect.
 ///
 /// # Errors
 /// The handlers could not be installed.
@@ -26,7 +27,8 @@ pub fn on_interrupt() -> io::Result<()> {
     }
     let start = Instant::now();
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // SAFETY: the handler reads the clock, touches atomics and may end the process: all of it is safe in a handler.
+        // SAFETY: the handler reads the clock, accesses atomics and may exit the process, all of
+        // which is async-signal-safe.
         unsafe { low_level::register(signal, move || request(start))? };
     }
     Ok(())
@@ -42,15 +44,16 @@ fn request(start: Instant) {
     }
 }
 
-/// Why something was not done: the user ended it before the first run.
+/// Error: the user interrupted before the first run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("interrupted before anything was measured")]
 pub struct Interrupted;
 
-/// Ends a step before the first run whose result means nothing if the user wants us to stop.
+/// Returns an error if the user has interrupted, for steps before the first run whose result would
+/// be useless.
 ///
 /// # Errors
-/// The user wants us to stop.
+/// The user has interrupted.
 pub fn check_interrupted() -> Result<(), Interrupted> {
     if interrupted() {
         Err(Interrupted)
@@ -59,22 +62,22 @@ pub fn check_interrupted() -> Result<(), Interrupted> {
     }
 }
 
-/// Whether the user wants us to stop.
+/// Whether the user has interrupted us.
 pub fn interrupted() -> bool {
     REQUESTED.load(Ordering::Relaxed)
 }
 
-/// The flag behind [`interrupted`], for loops that look at it themselves.
+/// The flag behind [`interrupted`], for loops that poll it themselves.
 pub fn interrupt_flag() -> &'static AtomicBool {
     &REQUESTED
 }
 
-/// Wants us to stop as a user would: whoever we work for has gone away.
+/// Interrupts this process as a user would, for example because its client has gone away.
 pub fn interrupt() {
     REQUESTED.store(true, Ordering::Relaxed);
 }
 
-/// Forgets a wish that has been honoured.
+/// Clears an interrupt that has been handled.
 pub fn forget_interrupt() {
     REQUESTED.store(false, Ordering::Relaxed);
 }

@@ -1,8 +1,8 @@
-//! Calls of the kernel that rustix does not have: the end of a child with what it cost, the processor time of another
-//! process, and real-time priority.
+//! System calls that rustix lacks: reaping a child with its resource usage, the processor time of
+//! another process, and real-time priority.
 //!
-//! The unsafe calls of this crate are here, besides what is done between fork and exec (`listen.rs`, `attached.rs`) and
-//! in a signal handler (`interrupt.rs`).
+//! The unsafe calls of this crate are here, except those between fork and exec (`listen.rs`,
+//! `attached.rs`) and in a signal handler (`interrupt.rs`).
 
 use rustix::process::Pid;
 use speedwell_model::Usage;
@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-/// Waits for a child and takes its status and resource usage (wait4(2)).
+/// Waits for a child and returns its status and resource usage (wait4(2)).
 pub fn reap(child: Pid) -> io::Result<(ExitStatus, Usage)> {
     let mut status = 0;
     // SAFETY: both pointers are valid for the call; rusage is plain data.
@@ -40,15 +40,15 @@ pub fn reap(child: Pid) -> io::Result<(ExitStatus, Usage)> {
     ))
 }
 
-/// From now on, programs that this process executes lie at the same addresses every time (personality(2)). Where a
-/// sandbox forbids it, they do not.
+/// Disables address randomization for programs that this process executes from now on
+/// (personality(2)). A sandbox may forbid it; then it has no effect.
 pub fn keep_addresses() {
-    // SAFETY: the call changes a number of the kernel's, and nothing in memory.
+    // SAFETY: the call changes a number in the kernel and nothing in memory.
     unsafe { libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
 }
 
-/// The processor time of one process, whose ended threads count, too. Its clock is far finer than the ticks in
-/// /proc, which last 10 ms (clock_getcpuclockid(3)).
+/// Returns the processor time of one process, including its ended threads. This clock is far finer
+/// than the ticks in /proc, which last 10 ms (clock_getcpuclockid(3)).
 pub fn cpu_ns_of_process(pid: i32) -> Option<u64> {
     let mut clock = 0;
     let mut time = libc::timespec {
@@ -63,26 +63,26 @@ pub fn cpu_ns_of_process(pid: i32) -> Option<u64> {
     is_read.then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// How the kernel chooses when a thread runs (sched(7)).
+/// Scheduling policy of a thread (sched(7)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scheduling {
     policy: libc::c_long,
     parameters: Parameters,
 }
 
-/// What the kernel takes (sched_setscheduler(2)). The calls are made directly: musl's functions of these names only
-/// report that the system does not have them, because POSIX means processes and Linux means threads.
+/// Argument of sched_setscheduler(2). The system calls are made directly: musl's functions of these
+/// names only return ENOSYS, because POSIX means processes and Linux means threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 struct Parameters {
     priority: libc::c_int,
 }
 
-/// The calling thread.
+/// Stands for the calling thread in these system calls.
 const THIS: libc::c_long = 0;
 
 impl Scheduling {
-    /// Before every process without real-time priority (`SCHED_FIFO`).
+    /// Scheduling ahead of every process without real-time priority (`SCHED_FIFO`).
     pub fn real_time(priority: i32) -> Scheduling {
         Scheduling {
             policy: libc::SCHED_FIFO.into(),
@@ -90,10 +90,10 @@ impl Scheduling {
         }
     }
 
-    /// That of the calling thread.
+    /// Returns the scheduling of the calling thread.
     pub fn current() -> io::Result<Scheduling> {
         let mut parameters = Parameters { priority: 0 };
-        // SAFETY: the calls write to the structure given, which outlives them.
+        // SAFETY: the calls write to the given structure, which outlives them.
         let (policy, read) = unsafe {
             (
                 libc::syscall(libc::SYS_sched_getscheduler, THIS),
@@ -106,9 +106,9 @@ impl Scheduling {
         Ok(Scheduling { policy, parameters })
     }
 
-    /// Makes it that of the calling thread.
+    /// Applies it to the calling thread.
     pub fn enter(self) -> io::Result<()> {
-        // SAFETY: the call reads the structure given, which outlives it.
+        // SAFETY: the call reads the given structure, which outlives it.
         let done = unsafe {
             libc::syscall(
                 libc::SYS_sched_setscheduler,

@@ -1,8 +1,9 @@
-//! Care of child processes: own process group, time limit, bounded capture, kill of the whole tree.
+//! Runs child processes: own process group, time limit, bounded capture, and termination of the
+//! whole process tree.
 //!
-//! This module knows nothing of benchmarks. It starts one program, listens to it until it ends or
-//! its time is up, and leaves no process behind. Start with [`run`]; [`Spec`] says what to start
-//! and [`Outcome`] the outcome of it.
+//! Knows nothing of benchmarks. Starts one program, listens to it until it ends or its time is up,
+//! and leaves no process behind. Start with [`run`]; [`Spec`] describes what to start and
+//! [`Outcome`] how it ended.
 
 mod activity;
 mod attached;

@@ -1,5 +1,5 @@
-//! One child from start to end: descriptors in place, own group, bound to our life; the loop that listens, and the
-//! decisions it takes. Start at [`run`].
+//! Runs one child from start to end: sets up descriptors, process group and death signal, then
+//! listens and decides when to end it. Start at [`run`].
 
 use crate::channel::{self, Conversation, Ends, Next};
 use crate::kernel::{keep_addresses, reap};
@@ -22,10 +22,11 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How often the loop looks up when nothing happens: often enough for Ctrl-C, too rare to disturb.
+/// Polling interval while nothing happens: short enough for Ctrl-C, too long to disturb
+/// measurements.
 const PULSE: Duration = Duration::from_millis(250);
 
-/// Starts `spec`, talks with it, and returns when it and all it started are gone.
+/// Starts `spec`, talks with it, and returns when it and all processes it started are gone.
 ///
 /// # Errors
 /// The program could not be started. Everything that happens later is part of the [`Outcome`].
@@ -33,8 +34,8 @@ pub fn run(spec: &Spec, conversation: &mut dyn Conversation) -> io::Result<Outco
     run_until(spec, conversation, None, |_| ())
 }
 
-/// Like [`run`], with the pid told to `started`. With `end`, the child lives until that pipe is
-/// closed, whatever the user wishes: it is then asked to end, and killed if it does not.
+/// Like [`run`], but passes the pid to `started`. With `end`, the child lives until that pipe
+/// closes, despite interrupts; it is then asked to end, and killed if it does not.
 pub(super) fn run_until(
     spec: &Spec,
     conversation: &mut dyn Conversation,
@@ -54,7 +55,7 @@ pub(super) fn run_until(
     };
     let ended = listener.listen();
     let wall_ns = begin.elapsed().as_nanos() as u64;
-    // The last moment at which an ended process still has files of its own.
+    // The last moment at which an ended process still has entries in /proc.
     let migrations = process_tree::migrations_of(group);
     let (status, usage) = reap(group)?;
     process_tree::forget(group);
@@ -65,7 +66,8 @@ pub(super) fn run_until(
         was_killed: listener.was_killed,
     });
     listener.drain();
-    // A look at all processes of the machine takes time that a run of microseconds would notice.
+    // Only for held children: scanning all processes takes time that would distort runs of
+    // microseconds.
     let left = if is_held {
         tree_of(group.as_raw_pid())
     } else {
@@ -94,13 +96,13 @@ pub fn unix_ms() -> i64 {
         .map_or(0, |since| since.as_millis() as i64)
 }
 
-/// Who decides that the child has to end before its time limit.
+/// Decides that the child must end before its time limit.
 enum StopSource {
-    /// The user.
+    /// The user, by an interrupt.
     User,
     /// The holder of the other end of this pipe.
     Pipe(OwnedFd),
-    /// The decision was taken; the child has until the deadline.
+    /// Already decided; the child has until the deadline.
     Decided,
 }
 
@@ -108,16 +110,16 @@ struct Listener<'a> {
     child: Running,
     conversation: &'a mut dyn Conversation,
     clock: Clock,
-    /// A moment of the clock.
+    /// In terms of `clock`.
     deadline: Instant,
     stop_source: StopSource,
     shutdown: Shutdown,
-    /// When it was asked to end, in real time.
+    /// When the child was asked to end, in real time.
     end_requested: Option<Instant>,
     was_killed: bool,
     stopped: Option<Ended>,
     lingering: bool,
-    /// The child of a holder was told that the user wishes it to stop what it does.
+    /// The held child has been asked to cancel.
     notified: bool,
     line: Vec<u8>,
     unsent: Vec<u8>,
@@ -147,7 +149,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// Listens until the process has ended; the reason if it was ended by us.
+    /// Listens until the process has ended. Returns the reason if we ended it.
     fn listen(&mut self) -> Option<Ended> {
         loop {
             self.unsent
@@ -166,7 +168,8 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// Whether its time is up, and why. A child that can be asked is asked first.
+    /// Returns why the child must be killed, if its time is up. A child that can be asked to end is
+    /// asked first.
     fn overdue(&mut self) -> Option<Ended> {
         let grace = match &self.stop_source {
             StopSource::User if interrupted() => match self.conversation.stopping() {
@@ -181,7 +184,7 @@ impl<'a> Listener<'a> {
                 self.end_requested = Some(Instant::now());
                 Some(self.shutdown.grace)
             }
-            // Its holder decides what follows; the child only has to bring its answer to an end.
+            // The holder decides what follows; the child only has to finish its current answer.
             StopSource::Pipe(_) if interrupted() && !self.notified => {
                 self.notified = true;
                 let words = self.conversation.stopping();
@@ -206,7 +209,7 @@ impl<'a> Listener<'a> {
         })
     }
 
-    /// Waits for something to read and reads it; whether the process has ended.
+    /// Waits for something to read and reads it. Returns whether the process has ended.
     fn wait(&mut self, longest: Duration) -> bool {
         let writing = self
             .child
@@ -242,7 +245,8 @@ impl<'a> Listener<'a> {
         ready[0] && !any_output
     }
 
-    /// Reads what there is on stdout (0), stderr (1) or the line (2); whether there was anything.
+    /// Reads available data from stdout (0), stderr (1) or the channel (2). Returns whether there
+    /// was any.
     fn read_stream(&mut self, which: usize) -> bool {
         let mut buffer = [0u8; 16 * 1024];
         let stream = match which {
@@ -253,7 +257,7 @@ impl<'a> Listener<'a> {
         let Some(fd) = stream else { return false };
         let count = match read(&*fd, &mut buffer[..]) {
             Ok(0) => {
-                // Closed: a closed stream left in the poll would wake us up for ever.
+                // Closed: polling a closed stream would return immediately forever.
                 *stream = None;
                 return false;
             }
@@ -275,7 +279,7 @@ impl<'a> Listener<'a> {
         true
     }
 
-    /// Cuts what came over the line into lines and hands them on.
+    /// Splits channel data into lines and handles each.
     fn take(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if byte != b'\n' {
@@ -294,7 +298,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// Writes what is waiting to be sent, as far as the pipe takes it.
+    /// Writes pending bytes, as far as the pipe accepts them.
     fn send(&mut self) {
         let Some(fd) = self
             .child
@@ -307,13 +311,13 @@ impl<'a> Listener<'a> {
         match write(fd, &self.unsent) {
             Ok(count) => drop(self.unsent.drain(..count)),
             Err(Errno::AGAIN | Errno::INTR) => {}
-            // The child closed its end: it will tell by its exit status why.
+            // The child closed its end; its exit status will tell why.
             Err(_) => self.unsent.clear(),
         }
     }
 
-    /// Reads what the ended process left in the pipes. Its leftover children may keep them open,
-    /// so the end is "nothing there now", not "closed".
+    /// Reads what the ended process left in the pipes. Surviving children may keep them open, so
+    /// stop at "nothing available" instead of "closed".
     fn drain(&mut self) {
         for which in 0..3 {
             while self.read_stream(which) {}
@@ -334,7 +338,7 @@ impl StopSource {
     }
 }
 
-/// Whether nobody holds the other end of a pipe any more.
+/// Whether the other end of a pipe is closed.
 fn is_closed(pipe: &OwnedFd) -> bool {
     let mut polled = [PollFd::new(pipe, PollFlags::IN)];
     let now = Timespec::default();
@@ -343,7 +347,7 @@ fn is_closed(pipe: &OwnedFd) -> bool {
 
 /// A running child and our ends of its streams.
 pub(super) struct Running {
-    /// Process id, which is also the number of its process group.
+    /// Process id, which is also the id of its process group.
     pub pid: Pid,
     /// Becomes readable when the process ends.
     pub pidfd: OwnedFd,
@@ -351,13 +355,12 @@ pub(super) struct Running {
     pub stdout: Option<OwnedFd>,
     /// Our end of its stderr, until it is closed.
     pub stderr: Option<OwnedFd>,
-    /// Where its private line is read.
+    /// Our read end of the private channel.
     pub read: Option<OwnedFd>,
-    /// Where its private line is written.
+    /// Our write end of the private channel.
     pub write: Option<OwnedFd>,
 }
 
-/// Starts the child.
 pub(super) fn start(spec: &Spec) -> io::Result<Running> {
     let Ends {
         read,
@@ -391,7 +394,7 @@ pub(super) fn start(spec: &Spec) -> io::Result<Running> {
     let is_fixed = spec.is_fixed;
     let mask = spec.pin.as_ref().map(crate::CpuSet::mask);
     // SAFETY: the closure runs between fork and exec and calls only async-signal-safe functions;
-    // all it uses was allocated before.
+    // everything it uses was allocated before.
     unsafe {
         command.pre_exec(move || {
             if is_fixed {
@@ -401,7 +404,7 @@ pub(super) fn start(spec: &Spec) -> io::Result<Running> {
         });
     }
     let pid = Pid::from_child(&process_tree::spawn(&mut command)?);
-    // The command still holds the child's ends of its streams.
+    // Closes the child's ends of its streams, which the command still holds.
     drop(command);
     Ok(Running {
         pid,
@@ -413,8 +416,7 @@ pub(super) fn start(spec: &Spec) -> io::Result<Running> {
     })
 }
 
-/// Moves descriptors away from the numbers that the child's end will get, lest one overwrite
-/// another while they are put in place.
+/// Moves descriptors above the numbers they will get in the child, so that none overwrites another.
 fn clear_of_targets(child: Vec<(OwnedFd, RawFd)>) -> io::Result<Vec<(OwnedFd, RawFd)>> {
     child
         .into_iter()
@@ -425,15 +427,15 @@ fn clear_of_targets(child: Vec<(OwnedFd, RawFd)>) -> io::Result<Vec<(OwnedFd, Ra
         .collect()
 }
 
-/// Runs in the child before exec: system calls only, which rustix makes without the C library.
+/// Runs in the child before exec: only system calls, which rustix makes without the C library.
 fn prepare(moves: &[(OwnedFd, RawFd)], mask: Option<&thread::CpuSet>) -> io::Result<()> {
     for (from, to) in moves {
-        // SAFETY: the number is this descriptor's from now on, or another's that nobody will use before exec. It is
-        // not closed when the value goes.
+        // SAFETY: the number belongs to this descriptor from now on, or to one that is unused until
+        // exec. ManuallyDrop keeps it open.
         let mut to = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(*to) });
         dup2(from, &mut to)?;
     }
-    // If we are killed without a chance to clean up, the kernel ends the child for us.
+    // If we are killed without a chance to clean up, the kernel kills the child.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     if let Some(mask) = mask {
         thread::sched_setaffinity(None, mask)?;

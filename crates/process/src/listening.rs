@@ -1,6 +1,7 @@
-//! Who listens on an address, as the kernel tells: asked for it, or else by its tables (proc_pid_net(5)).
+//! Finds out who listens on an address: asks the kernel, or else reads its tables
+//! (proc_pid_net(5)).
 //!
-//! It decides nothing about who should. Start at [`sockets_at`], then [`holders_of`].
+//! Does not decide who should listen. Start at [`sockets_at`], then [`holders_of`].
 
 use crate::sock_diag;
 use std::collections::BTreeSet;
@@ -8,14 +9,14 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-/// The state of a listening socket in /proc/net/tcp (include/net/tcp_states.h).
+/// State of a listening socket in /proc/net/tcp (include/net/tcp_states.h).
 const TCP_LISTEN: &str = "0A";
 
-/// The flag of a listening socket in /proc/net/unix (include/uapi/linux/net.h, `__SO_ACCEPTCON`).
+/// Flag of a listening socket in /proc/net/unix (include/uapi/linux/net.h, `__SO_ACCEPTCON`).
 const UNIX_LISTENS: u32 = 1 << 16;
 
-/// Numbers of the listening sockets to which a connection to `address` can come: bound to it, or to
-/// every address of the machine.
+/// Returns inodes of the listening sockets that connections to `address` can reach: bound to it, or
+/// to every address of the machine.
 pub fn sockets_at(address: SocketAddr) -> BTreeSet<u64> {
     let port = address.port();
     let listening = sock_diag::listening(port).unwrap_or_else(|_| in_tables(port));
@@ -25,13 +26,13 @@ pub fn sockets_at(address: SocketAddr) -> BTreeSet<u64> {
     reached.map(|(_, number)| number).collect()
 }
 
-/// Numbers of the listening sockets that are bound to a path.
+/// Returns inodes of the listening sockets bound to a path.
 pub fn sockets_at_path(path: &Path) -> BTreeSet<u64> {
     let text = fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let path = path.to_string_lossy();
     text.lines()
         .filter_map(|line| {
-            // Num RefCount Protocol Flags Type St Inode Path; a path may contain blanks.
+            // Num RefCount Protocol Flags Type St Inode Path; a path may contain spaces.
             let flags = line.split_whitespace().nth(3)?;
             let flags = u32::from_str_radix(flags, 16).ok()?;
             let (inode, bound) = line_end(line)?;
@@ -40,7 +41,7 @@ pub fn sockets_at_path(path: &Path) -> BTreeSet<u64> {
         .collect()
 }
 
-/// The number and the path of a line; the number is padded with blanks.
+/// Returns inode and path of a line; the inode is padded with spaces.
 fn line_end(line: &str) -> Option<(u64, &str)> {
     let mut rest = line;
     for _ in 0..6 {
@@ -50,7 +51,7 @@ fn line_end(line: &str) -> Option<(u64, &str)> {
     Some((inode.parse().ok()?, path))
 }
 
-/// Those of the processes `among` that hold one of the sockets.
+/// Returns which of the processes `among` hold one of the sockets.
 pub fn holders_of(sockets: &BTreeSet<u64>, among: impl IntoIterator<Item = i32>) -> Vec<i32> {
     let holds = |pid: &i32| {
         let entries = fs::read_dir(format!("/proc/{pid}/fd"));
@@ -65,7 +66,7 @@ pub fn holders_of(sockets: &BTreeSet<u64>, among: impl IntoIterator<Item = i32>)
     among.into_iter().filter(holds).collect()
 }
 
-/// Every process that holds one of the sockets and may be looked at.
+/// Returns every process that holds one of the sockets and that we may inspect.
 pub fn all_holders_of(sockets: &BTreeSet<u64>) -> Vec<i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -79,7 +80,7 @@ fn socket_number(link: &str) -> Option<u64> {
         .ok()
 }
 
-/// What each listening socket of a port is bound to, and its number.
+/// Returns the bound address and inode of each listening socket of a port.
 fn in_tables(port: u16) -> Vec<(IpAddr, u64)> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
     let texts = tables
@@ -96,8 +97,8 @@ fn in_tables(port: u16) -> Vec<(IpAddr, u64)> {
         .collect()
 }
 
-/// Whether a socket bound to `bound` gets connections to `wanted`. One bound to every address of
-/// IPv6 gets those of IPv4 as well, unless it was told otherwise, which the table does not show.
+/// Whether a socket bound to `bound` receives connections to `wanted`. A socket bound to all IPv6
+/// addresses also receives IPv4, unless IPV6_V6ONLY is set, which the table does not show.
 fn takes(bound: IpAddr, wanted: IpAddr) -> bool {
     match bound {
         IpAddr::V6(bound) if bound.is_unspecified() => true,
@@ -106,7 +107,7 @@ fn takes(bound: IpAddr, wanted: IpAddr) -> bool {
     }
 }
 
-/// An address as the table writes it: words of 32 bits in the machine's byte order, hexadecimal.
+/// Parses an address of the table: hexadecimal 32-bit words in native byte order.
 fn ip(text: &str) -> Option<IpAddr> {
     let word = |at: usize| {
         let digits = text.get(at * 8..at * 8 + 8)?;
@@ -145,7 +146,7 @@ mod tests {
             assert!(all_holders_of(&sockets).contains(&own), "{bind}");
             assert!(holders_of(&sockets, [1]).is_empty(), "{bind}");
             drop(listener);
-            // A child that another test is about to start holds a copy until it becomes its program.
+            // A child that another test is starting holds a copy of the descriptor until exec.
             let address = SocketAddr::from(([127, 0, 0, 1], port));
             let is_gone = (0..3_000).any(|_| {
                 std::thread::sleep(std::time::Duration::from_millis(10));

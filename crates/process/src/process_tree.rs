@@ -1,8 +1,8 @@
-//! Processes as the kernel shows them: the identity of one, those that belong to a child and what they cost, and
-//! orphans that a child left behind.
+//! Processes as the kernel shows them: their identity, the tree and resource usage of a child, and
+//! orphans it left behind.
 //!
 //! A child's process group is killed as a whole, but a descendant may have left the group (a
-//! daemon). As "subreaper" we become the parent of such orphans, so the kernel tells us of them. Start at
+//! daemon). As a "subreaper" we become the parent of such orphans and so learn of them. Start at
 //! [`tree_of`], [`clear`] and [`Identity::own`].
 
 use crate::kernel::cpu_ns_of_process;
@@ -20,22 +20,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-/// What /proc/PID/stat says (proc_pid_stat(5)).
+/// Fields of /proc/PID/stat (proc_pid_stat(5)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stat {
     parent: i32,
     group: i32,
-    /// Its own processor time, and that of children it waited for.
+    /// Own processor time; `waited_ticks` is that of children it has waited for.
     own_ticks: u64,
     waited_ticks: u64,
 }
 
-/// The living processes of the tree below the child `root`, itself included: its descendants and its process group.
+/// Returns the living processes of the tree of `root`, including it: its descendants and its
+/// process group.
 pub fn tree_of(root: i32) -> Vec<i32> {
     members(&processes(), root)
 }
 
-/// The living processes of several trees; without any, the machine is not looked at.
+/// Returns the living processes of several trees. Scans nothing if there are no roots.
 pub(super) fn trees_of(roots: &[i32]) -> BTreeSet<i32> {
     if roots.is_empty() {
         return BTreeSet::new();
@@ -44,8 +45,8 @@ pub(super) fn trees_of(roots: &[i32]) -> BTreeSet<i32> {
     roots.iter().flat_map(|root| members(&all, *root)).collect()
 }
 
-/// Processor time that the tree has used so far, in nanoseconds, ended members aside whose parent
-/// has not waited for them. `None` when nobody is left.
+/// Returns the processor time of the tree in nanoseconds, without ended members whose parent has
+/// not waited for them. `None` if no process is left.
 pub fn cpu_ns_of(root: i32) -> Option<u64> {
     let all = processes();
     let tree = members(&all, root);
@@ -56,7 +57,7 @@ pub fn cpu_ns_of(root: i32) -> Option<u64> {
     (!tree.is_empty()).then(|| spent.sum())
 }
 
-/// Processor time in nanoseconds that each process has used which does not descend from this one.
+/// Returns the processor time, in nanoseconds, of each process that does not descend from this one.
 pub fn cpu_ns_of_others() -> BTreeMap<i32, u64> {
     let all = processes();
     let own = Identity::own().pid;
@@ -66,7 +67,8 @@ pub fn cpu_ns_of_others() -> BTreeMap<i32, u64> {
         .collect()
 }
 
-/// What a process used itself; to a tick where its clock cannot be read.
+/// Returns the processor time of the process alone, with tick resolution if its clock cannot be
+/// read.
 fn own_cpu_ns(pid: i32, stat: &Stat) -> u64 {
     cpu_ns_of_process(pid).unwrap_or_else(|| ns_of_ticks(stat.own_ticks))
 }
@@ -75,7 +77,7 @@ fn ns_of_ticks(ticks: u64) -> u64 {
     ticks.saturating_mul(1_000_000_000) / clock_ticks_per_second().max(1)
 }
 
-/// The largest resident memory that each living member of the tree has had so far, added up, in bytes.
+/// Sums the peak resident memory of each living member of the tree, in bytes.
 pub fn peak_rss_bytes_of(root: i32) -> Option<u64> {
     let peaks = tree_of(root).into_iter().filter_map(|pid| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -88,11 +90,11 @@ pub fn peak_rss_bytes_of(root: i32) -> Option<u64> {
     Some(peaks.sum()).filter(|&bytes| bytes > 0)
 }
 
-/// How often the first thread of a process was moved to another processor; only some kernels say it (sched(7),
-/// `CONFIG_SCHED_DEBUG`).
+/// Returns how often the main thread of a process was moved to another processor; only some kernels
+/// report it (sched(7), `CONFIG_SCHED_DEBUG`).
 pub(super) fn migrations_of(pid: Pid) -> Option<u64> {
     let mut file = fs::File::open(format!("/proc/{}/sched", pid.as_raw_pid())).ok()?;
-    // One read of what fits on a page: this is done for every run.
+    // A single read of at most one page, since this is done for every run.
     let mut text = [0; 4096];
     let length = file.read(&mut text).ok()?;
     let text = str::from_utf8(&text[..length]).ok()?;
@@ -101,8 +103,8 @@ pub(super) fn migrations_of(pid: Pid) -> Option<u64> {
     line.trim_start_matches([' ', ':']).trim().parse().ok()
 }
 
-/// Whether a descendant of this process uses the processor or stands in line for it; `None` when there is none. The
-/// state of a thread is `R` in both cases (proc_pid_stat(5)).
+/// Whether a descendant of this process is running or waiting for a processor; `None` if there is
+/// no descendant. The state of a thread is `R` in both cases (proc_pid_stat(5)).
 pub fn wants_processor() -> Option<bool> {
     let all = processes();
     let own = Identity::own().pid;
@@ -122,13 +124,13 @@ pub fn wants_processor() -> Option<bool> {
     (!descendants.is_empty()).then(|| descendants.iter().any(wants))
 }
 
-/// What a process calls itself.
+/// Returns the command name of a process.
 pub fn name_of(pid: i32) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     Some(name.trim_end().to_owned())
 }
 
-/// Processes in words, each once: `'node' (process 7), process 9`.
+/// Describes processes, each once: `'node' (process 7), process 9`.
 pub fn names_of(pids: &[i32]) -> String {
     let pids: BTreeSet<i32> = pids.iter().copied().collect();
     let names: Vec<String> = pids
@@ -159,7 +161,7 @@ fn processes() -> BTreeMap<i32, Stat> {
         .collect()
 }
 
-/// The name of a process stands in brackets and may contain anything, brackets too.
+/// Parses a stat line. The name is in parentheses and may contain anything, including parentheses.
 fn stat(text: &str) -> Option<Stat> {
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
@@ -167,7 +169,7 @@ fn stat(text: &str) -> Option<Stat> {
     (!ended).then_some(Stat {
         parent: number(1)? as i32,
         group: number(2)? as i32,
-        // In user mode and in the kernel.
+        // User mode plus kernel mode.
         own_ticks: number(11)? + number(12)?,
         waited_ticks: number(13)? + number(14)?,
     })
@@ -180,7 +182,8 @@ fn is_runnable(stat: &str) -> bool {
 
 fn descends(all: &BTreeMap<i32, Stat>, pid: i32, root: i32) -> bool {
     let mut at = pid;
-    // Nobody has more ancestors than there are processes, whatever changed meanwhile.
+    // Bounds the walk: no process has more ancestors than there are processes, whatever changes
+    // during the walk.
     for _ in 0..all.len() {
         if at == root {
             return true;
@@ -205,17 +208,17 @@ static ADOPTING: AtomicBool = AtomicBool::new(false);
 
 /// Makes this process the parent of orphaned descendants (prctl(2), `PR_SET_CHILD_SUBREAPER`).
 ///
-/// Called once by the command before it measures; libraries that embed us may prefer not to.
+/// The command calls this once before measuring; libraries that embed us may prefer not to.
 pub fn adopt_orphans() {
     if set_child_subreaper(Some(getpid())).is_ok() {
         ADOPTING.store(true, Ordering::Relaxed);
     }
 }
 
-/// Kills the process group `group` and every adopted orphan; returns what the orphans called themselves, and the members of the
-/// group that are `known`.
+/// Kills the process group `group` and every adopted orphan. Returns the names of the orphans and
+/// of the `known` group members.
 pub(super) fn clear(group: Pid, known: &[i32]) -> BTreeSet<String> {
-    // Counted while they live: what is killed with its group is no longer there to be seen.
+    // Collected first: processes killed with the group can no longer be seen.
     let living: BTreeSet<i32> = if ADOPTING.load(Ordering::Relaxed) {
         trees_of(&orphans())
     } else {
@@ -223,7 +226,7 @@ pub(super) fn clear(group: Pid, known: &[i32]) -> BTreeSet<String> {
     };
     let left = living.iter().chain(known);
     let mut names: BTreeSet<String> = left.map(|pid| name_or_number(*pid)).collect();
-    // Mostly nobody of it is left.
+    // Usually nothing of it is left.
     let _ = kill_process_group(group, Signal::KILL);
     if ADOPTING.load(Ordering::Relaxed) {
         names.extend(end_all(orphans));
@@ -231,11 +234,12 @@ pub(super) fn clear(group: Pid, known: &[i32]) -> BTreeSet<String> {
     names
 }
 
-/// Kills all processes that `find` finds, again and again until it finds none; what those called themselves that were alive.
+/// Kills all processes that `find` returns, repeatedly until it returns none. Returns the names of
+/// those that were alive.
 fn end_all(find: impl Fn() -> Vec<i32>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let deadline = Instant::now() + Duration::from_secs(2);
-    // Killing an orphan may hand us its own children, so look again until none is left.
+    // Killing an orphan may hand us its children, so look again until none is left.
     while Instant::now() < deadline {
         let found = find();
         if found.is_empty() {
@@ -255,9 +259,11 @@ fn name_or_number(pid: i32) -> String {
     name_of(pid).unwrap_or_else(|| format!("process {pid}"))
 }
 
-/// Processes that commands leave behind, where nobody listens to the commands: they become children of this process.
+/// Tracks processes that commands without a listener leave behind, which become children of this
+/// process.
 ///
-/// What is kept lives until this value goes; what was there when this began is none of ours. Nobody else may start processes meanwhile.
+/// Ignores orphans that existed before; kept ones live until this value is dropped. No other thread
+/// may start processes during that time.
 #[derive(Debug)]
 pub struct LeftBehind {
     earlier: BTreeSet<i32>,
@@ -265,7 +271,7 @@ pub struct LeftBehind {
 }
 
 impl LeftBehind {
-    /// Begins to look after orphans.
+    /// Starts tracking orphans.
     pub fn watch() -> LeftBehind {
         adopt_orphans();
         LeftBehind {
@@ -274,12 +280,12 @@ impl LeftBehind {
         }
     }
 
-    /// Keeps what a command has left behind on purpose, such as a service that others use.
+    /// Keeps what a command has left behind on purpose, such as a service for later commands.
     pub fn keep(&mut self) {
         self.kept.extend(self.new_ones());
     }
 
-    /// Ends what a command has left behind; returns what it called itself.
+    /// Kills what a command has left behind. Returns the names of the processes.
     pub fn end(&self) -> BTreeSet<String> {
         end_all(|| self.new_ones())
     }
@@ -303,7 +309,7 @@ impl Drop for LeftBehind {
     }
 }
 
-/// Kills and reaps one adopted process; whether it was still alive.
+/// Kills and reaps one adopted process. Returns whether it was still alive.
 fn end(pid: i32) -> bool {
     let alive = std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
         !stat
@@ -320,10 +326,9 @@ fn end(pid: i32) -> bool {
     alive
 }
 
-/// Our children that nobody waits for any more, read under the lock that starting a child holds.
+/// Returns our children that no thread waits for, under the lock that is held while starting one.
 ///
-/// While others are being listened to, an orphan may belong to one of them, so it is left to the
-/// clean-up after the last of them.
+/// While any child has a listener, an orphan may belong to it, so cleanup waits for the last child.
 fn orphans() -> Vec<i32> {
     let Ok(watched) = WATCHED.lock() else {
         return Vec::new();
@@ -352,18 +357,18 @@ fn without_companions(children: impl Iterator<Item = i32>) -> Vec<i32> {
     children.filter(|pid| !companions.contains(pid)).collect()
 }
 
-/// Children that are nobody's orphans although nobody listens to them.
+/// Children without a listener that must not count as orphans.
 static COMPANIONS: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
-/// A child of ours that lives beside what is measured, such as a line to another machine: as long as this value lives, it is
-/// not taken for something that a measured process left behind.
+/// A child that runs alongside the measured processes, such as a connection to another machine.
+/// While this value lives, the child does not count as their leftover.
 #[derive(Debug)]
 pub struct Companion {
     pid: i32,
 }
 
 impl Companion {
-    /// Of this child, which was just started.
+    /// Registers a child that was just started.
     pub fn of(child: &Child) -> Companion {
         let pid = child.id() as i32;
         if let Ok(mut companions) = COMPANIONS.lock() {
@@ -381,10 +386,10 @@ impl Drop for Companion {
     }
 }
 
-/// Children being listened to, by any thread.
+/// Children that some thread is listening to.
 static WATCHED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
-/// Starts a child and registers it in one step, so that no other thread takes it for an orphan.
+/// Starts and registers a child in one step, so that no other thread takes it for an orphan.
 pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
     let mut watched = WATCHED
         .lock()
@@ -394,30 +399,30 @@ pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
     Ok(child)
 }
 
-/// Takes a child off the register after it was reaped.
+/// Unregisters a child after it was reaped.
 pub(super) fn forget(pid: Pid) {
     if let Ok(mut watched) = WATCHED.lock() {
         watched.retain(|&known| known != pid.as_raw_pid());
     }
 }
 
-/// A process, unmistakable on its machine: numbers of processes are used again, but not with the same start.
+/// Identifies a process uniquely on its machine: pids are reused, but not with the same start time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// The machine, where it has an identity (machine-id(5)).
+    /// Machine id, if there is one (machine-id(5)).
     pub machine: Option<String>,
-    /// The kernel's life that it belongs to (random(4), `boot_id`).
+    /// Boot id of the kernel (random(4), `boot_id`).
     pub boot: Option<String>,
-    /// The numbering that its number belongs to (pid_namespaces(7)).
+    /// PID namespace of `pid` (pid_namespaces(7)).
     pub numbering: Option<String>,
-    /// Its number.
+    /// Process id.
     pub pid: i32,
-    /// When it started, in ticks since the machine did.
+    /// Start time in ticks since boot.
     pub started_ticks: Option<i64>,
 }
 
 impl Identity {
-    /// This process.
+    /// Identifies this process.
     pub fn own() -> Identity {
         let line = |file: &str| Some(fs::read_to_string(file).ok()?.trim().to_owned());
         let numbering = fs::read_link("/proc/self/ns/pid").ok();
@@ -431,13 +436,13 @@ impl Identity {
         }
     }
 
-    /// Whether it has ended; `None` if that cannot be known here, because it belongs to another machine or to a
-    /// container.
+    /// Whether the process has ended; `None` if that is unknown here, because it belongs to another
+    /// machine or a container.
     pub fn has_ended(&self) -> Option<bool> {
         self.has_ended_for(&Identity::own())
     }
 
-    /// Ends it as Ctrl-C would, if it lives here.
+    /// Sends it SIGINT, as Ctrl-C would, if it lives on this machine.
     ///
     /// # Errors
     /// It belongs to another user.
@@ -454,7 +459,7 @@ impl Identity {
         let same =
             |one: &Option<String>, other: &Option<String>| Some(one.as_ref()? == other.as_ref()?);
         if !same(&self.boot, &viewer.boot)? {
-            // A kernel that has ended took its processes along; another machine's is unknown.
+            // A process does not outlive its kernel; of another machine nothing is known.
             return same(&self.machine, &viewer.machine)?.then_some(true);
         }
         if !same(&self.numbering, &viewer.numbering)? {
@@ -464,7 +469,8 @@ impl Identity {
     }
 }
 
-/// When a living process started (proc_pid_stat(5), field 22). Its name, in brackets, may contain anything.
+/// Returns the start time of a living process (proc_pid_stat(5), field 22). Its name, in
+/// parentheses, may contain anything.
 fn start_of(pid: i32) -> Option<i64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
@@ -489,7 +495,7 @@ mod tests {
             (10, stat(1, 10)),
             (11, stat(10, 10)),
             (12, stat(11, 12)),
-            // An orphan of the tree that stayed in its group, and a stranger.
+            // 13 is an orphan of the tree that stayed in its group, 20 is unrelated.
             (13, stat(1, 10)),
             (20, stat(1, 20)),
         ]);

@@ -1,5 +1,4 @@
-//! Where, how long and before whom threads run: sets of processors, as in `--pin 0,2-4`, time slices, and real-time
-//! priority.
+//! CPU affinity (`--pin 0,2-4`), time slices and real-time priority of threads.
 //!
 //! Start at [`CpuSet`], [`TimeSlice`] and [`RealTime`].
 
@@ -15,12 +14,12 @@ use std::time::Duration;
 #[serde(try_from = "String", into = "String")]
 pub struct CpuSet(Vec<usize>);
 
-/// Why a text is not a set of processors.
+/// A text that is not a set of processors.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a list of processors such as '0', '0-2' or '0,2-4'")]
 pub struct CpuSetError(String);
 
-/// A processor that this thread may not use, and those that it may.
+/// A processor that this thread may not use, and those it may.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot use processor '{cpu}': expected one of '{}'", usable.ranges())]
 pub struct UnusableCpu {
@@ -29,15 +28,15 @@ pub struct UnusableCpu {
 }
 
 impl CpuSet {
-    /// The processors, ascending, each once.
+    /// The processors in ascending order, without duplicates.
     pub fn cpus(&self) -> &[usize] {
         &self.0
     }
 
-    /// Those that this thread may use.
+    /// Returns the processors that this thread may use.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// The system does not report them.
     pub fn usable() -> io::Result<CpuSet> {
         let mask = thread::sched_getaffinity(None)?;
         let all = 0..thread::CpuSet::MAX_CPU;
@@ -50,7 +49,7 @@ impl CpuSet {
     /// Names one that it may not use.
     pub fn check_usable(&self) -> Result<(), UnusableCpu> {
         let Ok(usable) = CpuSet::usable() else {
-            // A system that does not tell refuses when it binds.
+            // A system that does not report them rejects the set in `bind`.
             return Ok(());
         };
         let is_unusable = |cpu: &&usize| !usable.0.contains(cpu);
@@ -68,7 +67,7 @@ impl CpuSet {
         Ok(thread::sched_setaffinity(None, &self.mask())?)
     }
 
-    /// The set as it is typed, with ranges: `0-3,6`.
+    /// Formats the set with ranges: `0-3,6`.
     fn ranges(&self) -> String {
         let mut ranges: Vec<(usize, usize)> = Vec::new();
         for &cpu in &self.0 {
@@ -87,7 +86,7 @@ impl CpuSet {
         words.collect::<Vec<_>>().join(",")
     }
 
-    /// The kernel's form of the set.
+    /// Converts to the kernel's representation.
     pub(super) fn mask(&self) -> thread::CpuSet {
         let mut mask = thread::CpuSet::new();
         for &cpu in &self.0 {
@@ -97,11 +96,11 @@ impl CpuSet {
     }
 }
 
-/// How long a thread may use a processor before another one that waits for it gets its turn.
+/// How long a thread may run before another thread waiting for the same processor is scheduled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeSlice(pub Duration);
 
-/// The kernel's `struct sched_attr` in its first version.
+/// First version of the kernel's `struct sched_attr`.
 #[repr(C)]
 #[derive(Default)]
 struct SchedulingAttributes {
@@ -116,10 +115,10 @@ struct SchedulingAttributes {
 }
 
 impl TimeSlice {
-    /// Gives it to this thread, and to all threads and processes that it starts from now on.
+    /// Applies it to this thread, and to all threads and processes that it starts from now on.
     ///
     /// # Errors
-    /// The kernel does not know it: Linux before 6.12 ignores it or refuses.
+    /// The kernel does not support it: Linux before 6.12 ignores or rejects it.
     pub fn apply(self) -> io::Result<()> {
         let mut attributes = SchedulingAttributes::default();
         let size = size_of::<SchedulingAttributes>() as u32;
@@ -181,18 +180,18 @@ impl From<CpuSet> for String {
     }
 }
 
-/// The priority among real-time processes: above ordinary ones, below most threads of the kernel.
+/// Priority among real-time processes: above ordinary ones, below most kernel threads.
 const PRIORITY: i32 = 10;
 
-/// While it lives, the thread that made it, and threads that it starts, run before every process
-/// without real-time priority (`SCHED_FIFO`, sched(7)).
+/// Real-time priority: until this is dropped, the thread that created it, and threads it starts,
+/// run ahead of every process without real-time priority (`SCHED_FIFO`, sched(7)).
 #[derive(Debug)]
 pub struct RealTime {
     before: Scheduling,
 }
 
 impl RealTime {
-    /// Changes the priority of the calling thread.
+    /// Raises the priority of the calling thread.
     ///
     /// # Errors
     /// The operating system does not permit it.
@@ -205,7 +204,7 @@ impl RealTime {
 
 impl Drop for RealTime {
     fn drop(&mut self) {
-        // A thread may always give up a priority.
+        // A thread may always lower its priority.
         let _ = self.before.enter();
     }
 }

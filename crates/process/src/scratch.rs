@@ -1,8 +1,8 @@
 //! A folder for temporary files, removed when it is dropped.
 //!
-//! The place for temporary files belongs to everybody, so the folder is always a new one that only its owner may
-//! enter: nobody can put a link or a file there first (CWE-377, CWE-59). A lock on it, which the kernel drops with
-//! the process, shows that it is in use; what a killed process left behind is removed by the next one.
+//! The temporary folder is shared, so this one is always new and accessible to its owner only:
+//! nobody can place a link or file there first (CWE-377, CWE-59). A lock, which the kernel releases
+//! with the process, marks it as in use; the next process removes leftovers of a killed one.
 
 use anyhow::{Context, Result};
 use std::fs::{self, DirBuilder, File};
@@ -10,25 +10,24 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What the names of all such folders begin with.
+/// Common prefix of the folder names.
 const PREFIX: &str = "speedwell-scratch-";
 
 /// A folder younger than this may belong to a process that has not locked it yet.
 const SETTLING: Duration = Duration::from_secs(60);
 
-/// The folder.
+/// A temporary folder.
 #[derive(Debug)]
 pub struct Scratch {
     folder: PathBuf,
-    /// Holds the lock.
     _lock: File,
 }
 
 impl Scratch {
-    /// Makes a new folder.
+    /// Creates a new folder.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be created.
     pub fn new() -> Result<Scratch> {
         let place = std::env::temp_dir();
         remove_abandoned(&place, SETTLING);
@@ -38,13 +37,13 @@ impl Scratch {
     fn below(place: &Path) -> Result<Scratch> {
         let folder = place.join(format!("{PREFIX}{}", uuid::Uuid::now_v7().simple()));
         let cannot = || format!("cannot make the folder '{}'", folder.display());
-        // Fails if anything of that name exists, a link to nowhere included (mkdir(2)).
+        // Fails if anything of that name exists, including a dangling link (mkdir(2)).
         DirBuilder::new()
             .mode(0o700)
             .create(&folder)
             .with_context(cannot)?;
         let lock = File::open(&folder).with_context(cannot)?;
-        // Where locks are not supported, the folder is merely not removed by others while it is young.
+        // Where locks are unsupported, only its young age protects the folder from others.
         let _ = lock.try_lock();
         Ok(Scratch {
             folder,
@@ -52,12 +51,12 @@ impl Scratch {
         })
     }
 
-    /// The folder.
+    /// Path of the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// A path in it.
+    /// Path of a file in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
@@ -65,24 +64,24 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by a later process.
+        // A later process removes what cannot be removed now.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// The user on whose behalf files are made.
+/// Effective user id, the owner of the files we create.
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Removes folders of this user that no process holds any more.
+/// Removes folders of this user that no process has locked.
 fn remove_abandoned(place: &Path, settling: Duration) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
             continue;
         }
         let own = |data: &fs::Metadata| data.is_dir() && data.uid() == user();
-        // The metadata of an entry are those of a link itself, not of what it leads to.
+        // These metadata are those of a link itself, not of its target.
         let Some(data) = entry.metadata().ok().filter(own) else {
             continue;
         };

@@ -1,7 +1,7 @@
-//! A child that works beside us until we have no more need of it: a server under load.
+//! A child that runs until we no longer need it: a server under load.
 //!
-//! It lives through Ctrl-C, because its open requests have to be brought to an end first.
-//! Start at [`Service::start`].
+//! It survives Ctrl-C, because its open requests have to be completed first. Start at
+//! [`Service::start`].
 
 use super::{Conversation, Outcome, Spec, channel};
 use crate::listen::run_until;
@@ -12,23 +12,23 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A process that has lost its connections and lives for longer than this is not dying; a large one whose memory is
-/// written to a file takes its time.
+/// A process that lives this long after losing its connections is not dying. Large core dumps take
+/// a while.
 const DYING: Duration = Duration::from_secs(2);
 const PULSE: Duration = Duration::from_millis(5);
 
-/// A running child; dropping it ends the child and all it started.
+/// A running child. Dropping it ends the child and all processes it started.
 #[derive(Debug)]
 pub struct Service {
     pid: i32,
     clock: Clock,
-    /// Closing it is the order to end.
+    /// Closing it tells the child's thread to end the child.
     order: Option<OwnedFd>,
     listener: Option<JoinHandle<io::Result<Outcome>>>,
 }
 
 impl Service {
-    /// Starts a child. The limit of `spec` is the longest that it may live.
+    /// Starts a child. The limit of `spec` is its maximum lifetime.
     ///
     /// # Errors
     /// It cannot be started.
@@ -36,7 +36,7 @@ impl Service {
         Service::conversing(spec, ())
     }
 
-    /// Starts a child that is talked with over its private line, in a thread of its own.
+    /// Starts a child with a conversation over its private channel, in a thread of its own.
     ///
     /// # Errors
     /// It cannot be started.
@@ -47,13 +47,13 @@ impl Service {
         let (end, order) = channel::pipe()?;
         let clock = spec.clock;
         let (sender, started) = mpsc::channel();
-        // The thread that starts the child must outlive it: the kernel ends a child with the thread
-        // that started it (prctl(2), PR_SET_PDEATHSIG).
+        // The thread that starts the child must outlive it: the kernel kills a child when the
+        // thread that started it ends (prctl(2), PR_SET_PDEATHSIG).
         let listener = std::thread::Builder::new()
             .name("service".into())
             .spawn(move || {
                 run_until(&spec, &mut conversation, Some(end), |pid| {
-                    // Only a panic of the receiver, who waits for this, makes it go away.
+                    // The receiver waits for this, so sending fails only if it panicked.
                     let _ = sender.send(pid);
                 })
             })?;
@@ -71,12 +71,12 @@ impl Service {
         }
     }
 
-    /// The number of its process and of its process group.
+    /// Process id, which is also the id of its process group.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// The clock that its time limit goes by.
+    /// Clock of its time limit.
     pub fn clock(&self) -> Clock {
         self.clock
     }
@@ -86,8 +86,8 @@ impl Service {
         self.listener.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Whether it has ended by itself, or is about to: a process that dies closes its connections before anybody can see
-    /// that it has ended.
+    /// Whether it has ended by itself or is about to: a dying process closes its connections before
+    /// its end can be observed.
     pub fn is_dying(&self) -> bool {
         let begin = self.clock.now();
         while !self.has_ended() && self.clock.since(begin) < DYING {
@@ -96,10 +96,10 @@ impl Service {
         self.has_ended()
     }
 
-    /// Asks it to end, waits, and says the outcome of it.
+    /// Asks it to end, waits, and returns its outcome.
     ///
     /// # Errors
-    /// Its end could not be waited for.
+    /// Waiting for its end failed.
     pub fn stop(mut self) -> io::Result<Outcome> {
         self.order = None;
         match self.listener.take() {
@@ -113,7 +113,7 @@ impl Drop for Service {
     fn drop(&mut self) {
         self.order = None;
         if let Some(listener) = self.listener.take() {
-            // The outcome of it is of no interest to one who only drops it.
+            // A caller that drops the service does not need its outcome.
             let _ = joined(listener);
         }
     }
@@ -133,7 +133,7 @@ mod tests {
 
     fn shell(script: &str) -> Service {
         let mut spec = Spec::new("/bin/sh").args(["-c", script]);
-        // Time enough to say goodbye, even on a busy machine.
+        // Long enough for a regular exit, even on a busy machine.
         spec.shutdown.grace = Duration::from_secs(30);
         Service::start(spec).unwrap()
     }

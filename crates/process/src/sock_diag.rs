@@ -1,7 +1,7 @@
 //! Asks the kernel which TCP sockets listen on a port (sock_diag(7)).
 //!
-//! Its tables in /proc hold every connection, and the more memory a machine has, the larger they are: reading both
-//! takes milliseconds, in which a server that is just starting may have to wait for a processor.
+//! The tables in /proc hold every connection and grow with the machine's memory: reading both takes
+//! milliseconds, during which a starting server may have to wait for a processor.
 
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
@@ -9,26 +9,26 @@ use rustix::net::{
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-// Of messages (include/uapi/linux/netlink.h and sock_diag.h).
+// Message constants (include/uapi/linux/netlink.h and sock_diag.h).
 const REQUEST_DUMP: u16 = 0x0301;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
 const BY_FAMILY: u16 = 20;
 const HEADER_LENGTH: usize = 16;
 
-// Of requests and answers (include/uapi/linux/inet_diag.h).
+// Request and response constants (include/uapi/linux/inet_diag.h).
 const REQUEST_LENGTH: usize = 56;
 const ANSWER_LENGTH: usize = 72;
 const TCP: u8 = 6;
 const LISTENS: u32 = 1 << 10;
 
-/// The kernel sends no more at once.
+/// Maximum size of one response.
 const LARGEST: usize = 32 << 10;
 
-/// What each listening socket of a port is bound to, and its number.
+/// Returns the bound address and inode of each listening socket of a port.
 ///
 /// # Errors
-/// The kernel does not answer such questions, or not to us.
+/// The kernel does not support such queries, or denies them.
 pub(super) fn listening(port: u16) -> io::Result<Vec<(IpAddr, u64)>> {
     let kernel = socket_with(
         AddressFamily::NETLINK,
@@ -55,7 +55,7 @@ fn request(family: AddressFamily, port: u16) -> Vec<u8> {
     let mut message = length.to_ne_bytes().to_vec();
     message.extend(BY_FAMILY.to_ne_bytes());
     message.extend(REQUEST_DUMP.to_ne_bytes());
-    // Its number and ours: nobody else uses this socket.
+    // Sequence number and port id, unused because this socket has no other user.
     message.extend([0; 8]);
     message.extend([family.as_raw() as u8, TCP, 0, 0]);
     message.extend(LISTENS.to_ne_bytes());
@@ -64,7 +64,7 @@ fn request(family: AddressFamily, port: u16) -> Vec<u8> {
     message
 }
 
-/// Takes the sockets from what came at once; whether it was the last.
+/// Extracts the sockets from one response. Returns whether it was the last.
 fn read(mut messages: &[u8], found: &mut Vec<(IpAddr, u64)>) -> io::Result<bool> {
     let garbled = || io::Error::from(io::ErrorKind::InvalidData);
     while !messages.is_empty() {
@@ -88,7 +88,7 @@ fn read(mut messages: &[u8], found: &mut Vec<(IpAddr, u64)>) -> io::Result<bool>
     Ok(false)
 }
 
-/// The address and the number in an answer.
+/// Returns address and inode of one entry.
 fn socket(answer: &[u8]) -> Option<(IpAddr, u64)> {
     let address: [u8; 16] = answer.get(8..24)?.try_into().ok()?;
     let address = match AddressFamily::from_raw(u16::from(*answer.first()?)) {

@@ -1,4 +1,4 @@
-//! What to start and how long to wait for it, where a program is found, and how its process ended.
+//! What to start and for how long, how a program is located, and how its process ended.
 //!
 //! Start at [`Spec`] and [`Outcome`].
 
@@ -20,35 +20,35 @@ use std::time::Duration;
 pub struct Spec {
     /// The program: a path, or a name to be found in `PATH`.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Command-line arguments.
     pub arguments: Vec<String>,
     /// Variables added to our own environment.
     pub environment: Vec<(String, String)>,
-    /// Variables taken out of our own environment.
+    /// Variables removed from our own environment.
     pub unset: Vec<String>,
-    /// The working directory; ours when `None`.
+    /// Working directory; ours if `None`.
     pub directory: Option<PathBuf>,
-    /// Processors it may use; all when `None`.
+    /// Processors it may use; all if `None`.
     pub pin: Option<CpuSet>,
-    /// After this time it is ended.
+    /// Time limit after which it is killed.
     pub limit: Duration,
-    /// Its private line.
+    /// Private channel.
     pub channel: Channel,
-    /// How it is asked to end, where somebody decides that it has to.
+    /// How it is asked to end before its limit.
     pub shutdown: Shutdown,
-    /// What its time limit and its grace go by; the time that it took is always real.
+    /// Clock of its time limit and grace period; measured times are always real.
     pub clock: Clock,
-    /// Whether it sees no variables but its own, and addresses that are not drawn at random, so that nothing but its
-    /// program decides what it does.
+    /// Whether it gets only its own variables and fixed addresses, so that its behavior depends on
+    /// its program alone.
     pub is_fixed: bool,
 }
 
 /// How a child is asked to end before it is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shutdown {
-    /// The signal that its group gets.
+    /// Signal that its group gets.
     pub signal: Signal,
-    /// How long its end may take.
+    /// Time it may take to end.
     pub grace: Duration,
 }
 
@@ -62,7 +62,7 @@ impl Default for Shutdown {
 }
 
 impl Spec {
-    /// Starts `program` without arguments, with a limit of one minute.
+    /// Describes `program` without arguments, with a limit of one minute.
     pub fn new(program: impl AsRef<Path>) -> Spec {
         Spec {
             program: program.as_ref().to_owned(),
@@ -92,7 +92,7 @@ impl Spec {
     }
 }
 
-/// The shell line that starts what `spec` describes: folder, variables, program, arguments.
+/// Returns a shell line equivalent to `spec`: folder, variables, program, arguments.
 pub fn replay(spec: &Spec) -> String {
     let mut words = Vec::new();
     if let Some(folder) = &spec.directory {
@@ -106,22 +106,22 @@ pub fn replay(spec: &Spec) -> String {
     words.join(" ")
 }
 
-/// How a process came to its end.
+/// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// By itself, with this status.
     Exit(i32),
     /// By a signal that was not ours.
     Signal(i32),
-    /// By us, at its time limit.
+    /// Killed at its time limit.
     Timeout,
-    /// By us, because it did not end although it had nothing more to say.
+    /// Killed because it did not end after its last message.
     Lingered,
-    /// By us, because the user asked us to stop.
+    /// Ended because the user interrupted us.
     Interrupted,
 }
 
-/// Of a process that nobody of us ended.
+/// For a process that we did not end.
 impl From<ExitStatus> for Ended {
     fn from(status: ExitStatus) -> Ended {
         match status.signal() {
@@ -131,7 +131,7 @@ impl From<ExitStatus> for Ended {
     }
 }
 
-/// As the end of a sentence about the process.
+/// Formats as the end of a sentence about the process.
 impl fmt::Display for Ended {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -147,37 +147,37 @@ impl fmt::Display for Ended {
 pub struct Outcome {
     /// How it ended.
     pub ended: Ended,
-    /// From just before its start to its end.
+    /// Wall time from just before its start to its end.
     pub wall_ns: u64,
-    /// When it was started, in milliseconds since the Unix epoch.
+    /// Start time in milliseconds since the Unix epoch.
     pub started_unix_ms: i64,
-    /// Resources it and its waited-for children used.
+    /// Resources used by it and the children it waited for.
     pub usage: Usage,
-    /// What it wrote on stdout.
+    /// Captured stdout.
     pub stdout: Capture,
-    /// What it wrote on stderr.
+    /// Captured stderr.
     pub stderr: Capture,
-    /// What the processes called themselves that it left behind and we ended.
+    /// Names of processes that it left behind and we killed.
     pub strays: BTreeSet<String>,
-    /// What came of asking it to end, where it was asked.
+    /// How the shutdown went, if it was asked to end.
     pub shutdown: Option<ShutdownOutcome>,
 }
 
-/// How a child ended that was asked to.
+/// How a child ended after it was asked to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShutdownOutcome {
-    /// How it ended: by itself with a status, by the signal it was asked with, or by being killed.
+    /// By itself with a status, by the signal it was sent, or by being killed.
     pub manner: Ended,
-    /// From the question to its end.
+    /// Time from the request to its end.
     pub took_ns: u64,
-    /// It did not end in time and was killed.
+    /// Whether it did not end in time and was killed.
     pub was_killed: bool,
 }
 
 impl Outcome {
-    /// A sentence about what it left behind, if it did.
+    /// Describes the processes it left behind, if any.
     pub fn leftovers(&self) -> Option<String> {
-        // Without their number: a sentence that is true of every run is said once.
+        // Without counts, so that the same sentence for several runs is reported once.
         let names: Vec<String> = self.strays.iter().map(|name| format!("'{name}'")).collect();
         (!names.is_empty()).then(|| {
             let names = names.join(", ");
@@ -185,7 +185,7 @@ impl Outcome {
         })
     }
 
-    /// The cause of failure, if the way it ended is one.
+    /// Returns the cause of failure, if the process failed.
     pub fn cause(&self, limit: std::time::Duration) -> Option<Cause> {
         match self.ended {
             Ended::Exit(0) | Ended::Lingered | Ended::Interrupted => None,
@@ -198,10 +198,11 @@ impl Outcome {
     }
 }
 
-/// The absolute path of a program given as path or by name, so that every process starts the same.
+/// Returns the absolute path of a program given by path or name, so that every process starts the
+/// same one.
 ///
 /// # Errors
-/// No such program, or a file that cannot be executed.
+/// There is no such program, or it is not executable.
 pub fn resolve(program: &Path) -> anyhow::Result<PathBuf> {
     let found = if program.components().count() > 1 {
         program.exists().then(|| program.to_owned())
@@ -223,10 +224,10 @@ pub fn resolve(program: &Path) -> anyhow::Result<PathBuf> {
     std::path::absolute(&found).with_context(|| format!("cannot resolve '{shown}'"))
 }
 
-/// Bytes kept of the beginning, and as many of the end.
+/// Bytes kept from the beginning, and as many from the end.
 const KEPT_BYTES: usize = 64 * 1024;
 
-/// The captured beginning and end of a stream. A child may write gigabytes; we keep 128 KiB.
+/// Beginning and end of a captured stream. A child may write gigabytes; we keep 128 KiB.
 #[derive(Debug, Default, Clone)]
 pub struct Capture {
     head: Vec<u8>,
@@ -235,25 +236,25 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Adds what was read.
+    /// Appends data.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total_bytes += bytes.len() as u64;
         let space = KEPT_BYTES - self.head.len().min(KEPT_BYTES);
         let (head, rest) = bytes.split_at(space.min(bytes.len()));
         self.head.extend_from_slice(head);
-        // Only the last KEPT_BYTES of what is left can survive, however much came at once.
+        // Only the last KEPT_BYTES can survive, however large the input.
         let rest = &rest[rest.len().saturating_sub(KEPT_BYTES)..];
         let excess = (self.tail.len() + rest.len()).saturating_sub(KEPT_BYTES);
         self.tail.drain(..excess);
         self.tail.extend(rest);
     }
 
-    /// How much the child wrote in all.
+    /// Total bytes that the child wrote.
     pub fn total_bytes(&self) -> u64 {
         self.total_bytes
     }
 
-    /// Everything kept, with a remark where the middle is missing.
+    /// Returns everything kept, with a note where the middle is missing.
     pub fn text(&self) -> String {
         let kept = (self.head.len() + self.tail.len()) as u64;
         let mut bytes = self.head.clone();
@@ -265,7 +266,7 @@ impl Capture {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// The last `lines` lines, without trailing blank ones.
+    /// Returns the last `lines` lines, without trailing blank ones.
     pub fn last_lines(&self, lines: usize) -> String {
         let text = self.text();
         let all: Vec<&str> = text.trim_end().lines().collect();

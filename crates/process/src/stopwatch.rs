@@ -1,7 +1,7 @@
-//! One short process, timed from its start to its end, with what it cost.
+//! Times one short process from start to end, including its resource usage.
 //!
-//! Nothing listens to it and nobody waits beside it: what is measured is what the operating system takes to start,
-//! execute and end it. Start at [`Stopwatch::time`].
+//! Nothing listens to the process and no thread waits beside it: the result is the time the
+//! operating system takes to start, execute and end it. Start at [`Stopwatch::time`].
 
 use crate::kernel::reap;
 use crate::spec::Ended;
@@ -11,22 +11,23 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Instant;
 
-/// What one execution took.
+/// Cost of one execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timed {
     /// From just before its start until its end was known, in nanoseconds.
     pub wall_ns: u64,
-    /// Processor time in user mode.
+    /// Processor time in user mode, in nanoseconds.
     pub user_ns: u64,
-    /// Processor time in kernel mode.
+    /// Processor time in kernel mode, in nanoseconds.
     pub system_ns: u64,
-    /// Its largest resident set.
+    /// Peak resident set.
     pub max_rss_bytes: u64,
     /// How it ended.
     pub ended: Ended,
 }
 
-/// Times one process after the other; another thread may end the running one, and all that would follow.
+/// Times processes one after the other. Another thread may kill the running one and all that would
+/// follow.
 #[derive(Debug, Default)]
 pub struct Stopwatch {
     running: AtomicI32,
@@ -46,7 +47,7 @@ impl Stopwatch {
         if self.is_stopped() {
             kill(pid);
         }
-        // The process is its own group's leader only if the command says so; it is waited for by number.
+        // Waits by pid: the process leads a group of its own only if the command says so.
         let waited = reap(pid);
         let wall_ns = begin.elapsed().as_nanos() as u64;
         self.running.store(0, Ordering::SeqCst);
@@ -60,7 +61,7 @@ impl Stopwatch {
         })
     }
 
-    /// Ends the running process, and every one that is started later.
+    /// Kills the running process, and every one started later.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         if let Some(pid) = Pid::from_raw(self.running.load(Ordering::SeqCst)) {
@@ -68,7 +69,7 @@ impl Stopwatch {
         }
     }
 
-    /// Processes may be started again.
+    /// Allows processes to be started again.
     pub fn go_on(&self) {
         self.stopped.store(false, Ordering::SeqCst);
     }
@@ -79,8 +80,8 @@ impl Stopwatch {
     }
 }
 
-/// Kills the process and the group that it leads. It is a child of ours that is not yet waited for or has just ended;
-/// its number cannot have been given away within so short a time.
+/// Kills the process and the group it leads. Our child has not been reaped, or only just; its pid
+/// cannot be reused that quickly.
 fn kill(pid: Pid) {
     let _ = kill_process_group(pid, Signal::KILL);
     let _ = kill_process(pid, Signal::KILL);

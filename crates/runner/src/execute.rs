@@ -1,4 +1,7 @@
-//! The loop over the slots of a plan.
+//! Executes the slots of a plan in order and decides after each block which cases are settled.
+//!
+//! Knows neither the store nor the terminal: everything leaves as an [`Event`]. Start reading at
+//! [`execute`].
 
 use crate::pairs;
 use crate::unchanged::Unchanged;
@@ -18,52 +21,59 @@ use std::time::{Duration, Instant};
 
 /// Decides after each block which cases need no more runs.
 pub trait Judge {
-    /// Which of the cases that are still open are decided. Each is given by all its finished runs, in order of execution.
-    /// A judge remembers what it was shown of the others: cases may be corrected for each other.
+    /// Returns, for each open case, whether it is settled. `cases` holds all finished runs of a
+    /// case in execution order.
+    ///
+    /// Judges keep state between calls: multiple-testing correction makes the cases depend on each
+    /// other.
     fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool>;
 
-    /// Whether it looks at runs. If not, [`Judge::decided`] is never asked, and nobody keeps runs for it.
+    /// Whether the judge inspects runs. If not, [`Judge::decided`] is never called and runs are
+    /// dropped when their block closes.
     fn looks(&self) -> bool {
         true
     }
 
-    /// Adds figures that follow from others to what a run reported, before it is kept.
+    /// Adds metrics derived from those a run reported.
     fn complete(&self, _seen: &mut Observation) {}
 }
 
-/// What is asked of an execution besides its plan.
+/// Options for [`execute`], mostly what a resumed session brings along.
 #[derive(Default)]
 pub struct Orders {
     /// Slots that are done already.
     pub done: BTreeSet<u32>,
-    /// The runs of a session that is being resumed.
+    /// Runs of the session that is being resumed.
     pub earlier: Vec<Run>,
-    /// Its done slots that gave nothing, neither a run nor a failure. They follow from the others where `earlier` has all runs, and
-    /// are needed where it has only those of [`Plan::begun_slots`], for a judge that does not look.
+    /// Completed slots without run or failure.
+    ///
+    /// `None` if `earlier` holds all runs, from which they can be derived. For a judge that does
+    /// not inspect runs, `earlier` holds only those of [`Plan::begun_slots`].
     pub silent: Option<BTreeSet<u32>>,
-    /// Its slots that failed.
+    /// Slots that failed already.
     pub failed: BTreeSet<u32>,
-    /// Stop at the first failure.
+    /// Stops at the first failure.
     pub fail_fast: bool,
-    /// End with the first block that is complete after this time.
+    /// Stops after the first block that completes past this time.
     pub budget: Option<Duration>,
 }
 
 /// How the execution of a plan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// Every slot was executed or found unnecessary.
+    /// Every slot was executed or unnecessary.
     Complete,
-    /// The user ended it.
+    /// The user interrupted it.
     Interrupted,
-    /// A failure ended it, as asked for.
+    /// A failure ended it because of `fail_fast`.
     Failed,
 }
 
-/// Executes the slots of `plan` that are not done yet, in order.
+/// Executes the remaining slots of `plan` in order, sending events to `observers`.
 ///
 /// # Errors
-/// An observer could not keep what it was told. Failures of measured programs are not errors.
+/// An observer failed, for example because the disk is full. Failures of measured programs are
+/// events, not errors.
 pub fn execute(
     plan: &Plan,
     mut orders: Orders,
@@ -94,13 +104,13 @@ pub fn execute(
         end += together.len();
         let [.., slot] = together else { continue };
         let later = &slots[end..];
-        // A pair is done whole.
+        // Both sides of a pair run, or neither does.
         if !orders.done.contains(&slot.index) {
             let stepped = execution.visit(together, &slots[..end], later, orders.fail_fast)?;
             has_news |= stepped.is_some();
             ended = stepped.map_or(Ended::Complete, |stepped| stepped.ended(orders.fail_fast));
         }
-        // The last case of a block may have been done before, and others not.
+        // The last case of a block may have been done before, unlike others.
         let is_round = later.first().is_none_or(|next| next.block != slot.block);
         if ended == Ended::Complete && has_news && is_round {
             has_news = false;
@@ -120,18 +130,18 @@ pub fn execute(
     Ok(ended)
 }
 
-/// Failures of one job and variant without any success after which the job is given up: what
-/// fails every time needs no more evidence, and a hanging benchmark costs its limit every time.
+/// Consecutive failures after which a variant of a case is abandoned: a benchmark that always fails
+/// needs no more evidence, and one that hangs costs its full timeout on every attempt.
 const GIVE_UP_AFTER: u32 = 2;
 
-/// Runs that tell enough of a snippet whose comparison has come to nothing: as many as have an interval.
+/// Minimum runs to report a snippet alone when the others failed: the fewest with an interval.
 const ENOUGH_RUNS: usize = 6;
 
-/// How often a slot is repeated whose runs are disturbed: then its block is lost. A machine that disturbs three runs in a
-/// row will disturb the fourth.
+/// Retries of a disturbed run, after which its block is lost: a machine that disturbs three runs in
+/// a row will disturb the fourth.
 const MOST_REPETITIONS: u32 = 2;
 
-/// What came of one slot.
+/// Outcome of one slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stepped {
     Done,
@@ -140,7 +150,7 @@ pub(super) enum Stepped {
 }
 
 impl Stepped {
-    /// Whether all measuring ends with it.
+    /// How the session ends because of this outcome, if it does.
     fn ended(self, fail_fast: bool) -> Ended {
         match self {
             Stepped::Interrupted => Ended::Interrupted,
@@ -156,9 +166,9 @@ pub(super) struct Execution<'a, 'o> {
     observers: &'a mut [&'o mut dyn Observer],
     answers: Answers,
     unchanged: Unchanged,
-    /// By job: all, or those of its open block.
+    /// Runs by job; without `keeps_runs`, only those of the open block.
     runs: HashMap<usize, Vec<Run>>,
-    /// Whether anybody looks at runs whose block is over.
+    /// Whether runs are kept after their block closes.
     keeps_runs: bool,
     over: HashSet<usize>,
     failed: HashMap<(usize, usize), u32>,
@@ -202,8 +212,8 @@ impl<'a, 'o> Execution<'a, 'o> {
         Ok(())
     }
 
-    /// Takes over the runs of a session that is being resumed, executes what its last block lacks of repetitions, and takes
-    /// over its decisions.
+    /// Takes over the runs of a resumed session, retries disturbed runs of its last block, and
+    /// settles its cases again.
     fn restore(
         &mut self,
         orders: &Orders,
@@ -216,7 +226,7 @@ impl<'a, 'o> Execution<'a, 'o> {
             None => had_run.contains(&slot),
         };
         for run in earlier {
-            // Those of a part of a plan have the numbers that they have in the whole.
+            // Slots of a shard keep their numbers of the whole plan.
             if let Ok(at) = slots.binary_search_by_key(&run.slot, |slot| slot.index) {
                 self.runs.entry(slots[at].job).or_default().push(run);
             }
@@ -250,7 +260,7 @@ impl<'a, 'o> Execution<'a, 'o> {
         Ok(stepped.ended(orders.fail_fast))
     }
 
-    /// Whether this slot needs no run: its case is over, or its variant fails every time.
+    /// Whether this slot needs no run: its case is settled, or its variant is abandoned.
     pub fn is_over(&self, slot: &Slot) -> bool {
         self.over.contains(&slot.job) || self.is_hopeless(slot.job, slot.variant)
     }
@@ -260,8 +270,8 @@ impl<'a, 'o> Execution<'a, 'o> {
         failed.is_some_and(|&count| count >= GIVE_UP_AFTER)
     }
 
-    /// As [`Execution::step`]; at the end of a block, slots of it whose run was disturbed are executed again. `so_far` are all
-    /// slots up to these.
+    /// Runs slots with [`Execution::step`] and, at the end of a block, retries its disturbed runs.
+    /// `so_far` are all slots including these.
     fn step_and_repeat(&mut self, together: &[Slot], so_far: &[Slot]) -> anyhow::Result<Stepped> {
         let stepped = self.step(together)?;
         match together.last() {
@@ -270,8 +280,8 @@ impl<'a, 'o> Execution<'a, 'o> {
         }
     }
 
-    /// Executes those slots of the last block of `so_far` again whose run was disturbed, unless they were often enough. What came
-    /// of the block so far is `stepped`.
+    /// Retries disturbed runs of the last block in `so_far`, up to the limit. `stepped` is the
+    /// outcome of the block so far.
     fn repeat(&mut self, so_far: &[Slot], mut stepped: Stepped) -> anyhow::Result<Stepped> {
         if self.plan.design.reject.is_empty() {
             return Ok(stepped);
@@ -296,8 +306,10 @@ impl<'a, 'o> Execution<'a, 'o> {
         Ok(stepped)
     }
 
-    /// Executes slots unless their case is over, and ends their block; what came of it. An end of all measuring leaves the
-    /// block open.
+    /// Executes slots unless their case is settled, and closes their block. If the session ends
+    /// here, the block stays open.
+    ///
+    /// Returns `None` if the slots were skipped.
     fn visit(
         &mut self,
         together: &[Slot],
@@ -324,8 +336,8 @@ impl<'a, 'o> Execution<'a, 'o> {
         Ok(stepped)
     }
 
-    /// Tells what services remarked at their end, and what failed then: it belongs to no run. `slot` is the last one that they
-    /// were there for.
+    /// Records notes and a failure from stopping services. These belong to no run; `slot` is the
+    /// last one that used the services.
     fn keep_end(&mut self, slot: &Slot, ended: Performed) -> anyhow::Result<()> {
         for note in &ended.notes {
             self.tell(&Event::Note(note))?;
@@ -347,7 +359,7 @@ impl<'a, 'o> Execution<'a, 'o> {
         self.tell(&Event::Failed(&failure))
     }
 
-    /// Whether the last run of a slot was put aside, and the slot was executed no more than `most` times.
+    /// Whether the last run of a slot was disturbed and the slot was executed at most `most` times.
     fn is_to_be_repeated(&self, slot: &Slot, most: u32) -> bool {
         let runs = self.runs.get(&slot.job).map_or(&[][..], Vec::as_slice);
         let of_block = runs.iter().rev().take_while(|run| run.block == slot.block);
@@ -357,7 +369,7 @@ impl<'a, 'o> Execution<'a, 'o> {
         last.disturbed.is_some() && earlier < most as usize
     }
 
-    /// Executes one slot, or the two of a pair at the same time.
+    /// Executes one slot, or both slots of a pair at the same time.
     pub fn step(&mut self, together: &[Slot]) -> anyhow::Result<Stepped> {
         for slot in together {
             self.tell(&Event::RunStarted {
@@ -388,7 +400,7 @@ impl<'a, 'o> Execution<'a, 'o> {
         })
     }
 
-    /// Refuses slots if the code of one of them changed since its first run; whether it did.
+    /// Fails slots if the code of one has changed since its first run. Returns whether it has.
     fn refuse_changed(&mut self, together: &[Slot]) -> anyhow::Result<bool> {
         let plan = self.plan;
         let unchanged = &mut self.unchanged;
@@ -425,7 +437,7 @@ impl<'a, 'o> Execution<'a, 'o> {
         }
     }
 
-    /// Hands on what an attempt gave; whether it failed.
+    /// Records what an attempt yielded. Returns whether it failed.
     fn keep(
         &mut self,
         slot: &Slot,
@@ -450,8 +462,8 @@ impl<'a, 'o> Execution<'a, 'o> {
                 continue;
             }
             self.declare(&seen)?;
-            // A process that failed after a sound report keeps its sample; one whose report is
-            // itself at fault has none.
+            // A process that failed after a valid report keeps its sample; a faulty report has
+            // none.
             let kept = match &failure {
                 None => Some(seen),
                 Some(failure) => failed_after(seen, &failure.cause),
@@ -490,7 +502,7 @@ impl<'a, 'o> Execution<'a, 'o> {
             started_unix_ms: attempt.started_unix_ms,
             wall_ns: attempt.wall_ns,
             usage: attempt.usage,
-            // What was no process of its own cannot have been disturbed.
+            // Only a process of its own can be disturbed.
             surroundings: (attempt.usage).map(|_| attempt.surroundings.unwrap_or(surroundings)),
             disturbed: None,
             machine: machine_of(self.plan),
@@ -509,7 +521,7 @@ impl<'a, 'o> Execution<'a, 'o> {
         Ok(())
     }
 
-    /// Tells of metrics that were not seen before.
+    /// Declares metrics that were not seen before.
     fn declare(&mut self, seen: &Observation) -> anyhow::Result<()> {
         for metric in &seen.metrics {
             if self.metrics.insert(metric.name.clone()) {
@@ -519,7 +531,7 @@ impl<'a, 'o> Execution<'a, 'o> {
         Ok(())
     }
 
-    /// The open jobs of which every case is decided; a file that starts its cases itself has several.
+    /// Open jobs whose cases are all settled. A file that starts its cases itself has several.
     fn decided(&mut self) -> Vec<usize> {
         if !self.judge.looks() {
             return Vec::new();
@@ -561,7 +573,7 @@ impl<'a, 'o> Execution<'a, 'o> {
         }
     }
 
-    /// After a block of all cases: which are decided?
+    /// Finishes the cases that are settled after a block of all cases.
     pub fn settle(&mut self, later: &[Slot]) -> anyhow::Result<()> {
         for job in self.decided() {
             self.end(job, later)?;
@@ -569,7 +581,7 @@ impl<'a, 'o> Execution<'a, 'o> {
         Ok(())
     }
 
-    /// After a block of one case: is it hopeless?
+    /// Finishes a case after one of its blocks if a variant of it is abandoned.
     pub fn give_up(&mut self, slot: &Slot, later: &[Slot]) -> anyhow::Result<()> {
         let runs = self.runs.get(&slot.job).map_or(&[][..], Vec::as_slice);
         if self.over.contains(&slot.job) || !self.is_hopeless_case(slot.job, runs) {
@@ -578,7 +590,7 @@ impl<'a, 'o> Execution<'a, 'o> {
         self.end(slot.job, later)
     }
 
-    /// Tells that a block is over, unless its case was over before.
+    /// Reports that a block is complete, unless its case was settled before.
     fn close_block(&mut self, slot: &Slot) -> anyhow::Result<()> {
         if self.over.contains(&slot.job) {
             return Ok(());
@@ -599,8 +611,8 @@ impl<'a, 'o> Execution<'a, 'o> {
         })
     }
 
-    /// Whether more runs of a case would tell nothing: a variant fails every time, so that nothing can be compared
-    /// with it. Where snippets are compared, the others are of interest by themselves.
+    /// Whether more runs of a case are useless: a variant fails every time, so nothing can be
+    /// compared with it. Snippets are worth reporting alone.
     fn is_hopeless_case(&self, job: usize, runs: &[Run]) -> bool {
         let variants = 0..self.plan.variants.len();
         let (lost, sound): (Vec<usize>, Vec<usize>) =
@@ -617,13 +629,13 @@ impl<'a, 'o> Execution<'a, 'o> {
     }
 }
 
-/// The place of the target's machine among those of the session, where it has one of its own.
+/// Index of the target's machine in the session, if it has its own.
 fn machine_of(plan: &Plan) -> Option<u32> {
     let placement = plan.design.experiment.as_ref()?.placement.as_ref()?;
     u32::try_from(placement.target).ok()
 }
 
-/// The circumstances of one slot.
+/// Context for running one slot.
 pub(super) fn setting<'a>(
     plan: &'a Plan,
     slot: &Slot,
@@ -661,7 +673,7 @@ pub(super) fn perform(plan: &Plan, slot: &Slot, setting: &Setting<'_>) -> Attemp
     harness::for_kind(job.source.kind).perform(&job, setting)
 }
 
-/// The runs of one job by case.
+/// Groups the runs of one job by case.
 fn by_case(runs: &[Run]) -> Vec<Cow<'_, [Run]>> {
     if runs.windows(2).all(|two| two[0].case == two[1].case) {
         return vec![Cow::Borrowed(runs)];
@@ -673,7 +685,7 @@ fn by_case(runs: &[Run]) -> Vec<Cow<'_, [Run]>> {
     cases.into_values().map(Cow::Owned).collect()
 }
 
-/// The observation with a remark, if its process failed only after reporting it.
+/// Returns the observation with a note if its process failed only after reporting it.
 fn failed_after(mut seen: Observation, cause: &Cause) -> Option<Observation> {
     use Cause::{Exit, Signal, Undone};
     let is_after = match cause {
@@ -689,12 +701,12 @@ fn failed_after(mut seen: Observation, cause: &Cause) -> Option<Observation> {
     Some(seen)
 }
 
-/// The first answer of every case, to compare later ones with.
+/// First checksum of every case, compared with later ones.
 #[derive(Debug, Default)]
 pub(super) struct Answers(HashMap<String, (String, String)>);
 
 impl Answers {
-    /// Takes note of an answer; what is wrong if it differs from the first one.
+    /// Records a checksum. Returns the mismatch if it differs from the first.
     pub fn check(&mut self, seen: &Observation, variant: &str) -> Option<Cause> {
         let answer = seen.check.as_ref()?;
         let (first, of) = self

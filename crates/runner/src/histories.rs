@@ -1,5 +1,6 @@
-//! Random histories of a session on several machines: attempts that die, come twice, are torn, and are merged in any order and
-//! again. Whatever happens, the store holds what one machine would have written.
+//! Simulates random histories of a session on several machines: attempts die, are duplicated or
+//! torn, and are merged repeatedly in any order. The store must always hold what one machine would
+//! have written.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -20,7 +21,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-/// Cases that succeed, have a second metric from some run on, fail now and then, fail always, and say nothing.
+/// Cases that succeed, gain a second metric from some run on, fail occasionally, fail always, and
+/// report nothing.
 const CASES: &str = "\
 case n=1
 old 100 101 102 103 104 105
@@ -36,7 +38,7 @@ old 400~80|401 402 403 404
 new 410 411 412~90|412 413
 ";
 
-/// A case is decided after its second block if its values are small.
+/// Settles a case after its second block if its parameter is `n=1`.
 struct AfterTwoBlocks;
 
 impl Judge for AfterTwoBlocks {
@@ -121,7 +123,7 @@ fn session(plan: &Plan, number: u64, machines: u32) -> Session {
     }
 }
 
-/// All that the store says of a session, but for machines, times and its identity.
+/// Everything the store holds about a session, except machines, times and its identity.
 fn said(store: &Store, number: i64) -> String {
     let mut session = store.session(number).unwrap();
     session.id = String::new();
@@ -140,7 +142,7 @@ fn said(store: &Store, number: i64) -> String {
     )
 }
 
-/// Ends a worker after so many events, as if it was killed.
+/// Kills a worker after this many events.
 struct Death(u64);
 
 impl Observer for Death {
@@ -158,18 +160,17 @@ impl Dice {
     }
 }
 
-/// One attempt: what it wrote, and how far that was read.
+/// One attempt: its spool, and how much of it has been read.
 struct Attempt {
     parcel: usize,
     origin: BlockOrigin,
     spool: Vec<u8>,
     read: usize,
     reader: SpoolReader,
-    /// What it decided on blocks that another attempt had brought.
+    /// Decisions about blocks that another attempt had delivered.
     decisions: Vec<(u32, usize)>,
 }
 
-/// One history.
 struct History<'a> {
     dice: Dice,
     whole: &'a Plan,
@@ -192,7 +193,7 @@ impl History<'_> {
         expected.collect()
     }
 
-    /// Has an attempt at a parcel carried out, with what is known of the others at this moment.
+    /// Executes an attempt at a shard, given what is known of the others at this moment.
     fn attempt(&mut self, parcel: usize, store: &Store, number: i64, folder: &Path) {
         let part = &self.parts[parcel];
         let own: BTreeSet<u32> = part.slots().iter().map(|slot| slot.index).collect();
@@ -252,7 +253,7 @@ impl History<'_> {
         });
     }
 
-    /// The text of a spool: torn, or with a bit that fell over, where its worker died.
+    /// Returns the text of a spool. If its worker died, it may be truncated or have a flipped bit.
     fn what_is_left_of(&mut self, path: &Path, died: bool) -> Vec<u8> {
         let mut text = std::fs::read(path).unwrap();
         std::fs::remove_file(path).unwrap();
@@ -266,7 +267,7 @@ impl History<'_> {
         text
     }
 
-    /// Reads on in an attempt's spool, or all of it once more from the beginning.
+    /// Continues reading an attempt's spool, or rereads it from the beginning.
     fn read(&mut self, at: usize, again: bool, merger: &mut speedwell_results::store::Merger<'_>) {
         let part = &self.parts[self.attempts[at].parcel];
         let attempt = &mut self.attempts[at];
@@ -305,7 +306,7 @@ impl History<'_> {
         }
     }
 
-    /// Lives until all parcels are done; how many blocks were refused.
+    /// Runs until all shards are complete. Returns how many blocks were refused.
     fn live(mut self, store: &mut Store, id: u64, folder: &Path) -> (i64, u32) {
         let text = serde_json::to_string(self.whole).unwrap();
         let machines = self.parts.len() as u32;
@@ -331,7 +332,7 @@ impl History<'_> {
     }
 }
 
-/// Cases divided at random among up to three machines.
+/// Divides the cases at random among up to three machines.
 fn parts(whole: &Plan, dice: &mut Dice) -> Vec<Plan> {
     let machines = 1 + dice.below(3);
     let mut all: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
@@ -382,7 +383,7 @@ fn histories(count: u64) {
     assert!(u64::from(refused) > count / 10, "no doubles: {refused}");
 }
 
-/// Decides nothing, and may say so beforehand.
+/// Settles nothing; may say beforehand that it does not inspect runs.
 struct Never {
     looks: bool,
 }
@@ -398,8 +399,8 @@ impl Judge for Never {
     }
 }
 
-/// What the store says of a session whose recording ends after so many events and is taken up again by a judge that looks at runs
-/// or not; and whether it had come to its end before.
+/// Records a session that is killed after `events` events and then resumed, with a judge that
+/// inspects runs or not. Returns the stored session, and whether it had ended before.
 fn taken_up(store: &mut Store, whole: &Plan, events: u64, looks: bool) -> (String, bool) {
     let text = serde_json::to_string(whole).unwrap();
     let id = 2 * events + u64::from(looks);
@@ -462,7 +463,7 @@ fn however_blocks_arrive_the_store_is_that_of_one_machine() {
     histories(60);
 }
 
-/// `cargo test --release -p speedwell-runner -- --ignored ten_thousand_histories`
+/// Run with `cargo test --release -p speedwell-runner -- --ignored ten_thousand_histories`.
 #[test]
 #[ignore = "takes minutes"]
 fn ten_thousand_histories() {

@@ -1,4 +1,4 @@
-//! Executes a plan and tells its observers; knows neither store, statistics nor terminal.
+//! Executes plans and reports to observers; knows neither store, statistics nor terminal.
 
 mod execute;
 pub mod experiment;

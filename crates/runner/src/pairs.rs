@@ -1,8 +1,8 @@
-//! The two sides of a pair at the same time, on one processor.
+//! Runs both sides of a pair at the same time on one processor.
 //!
-//! Whatever slows the machine while a pair runs slows both sides within milliseconds, and waiting for the processor is
-//! not part of processor time. Decides which processor the two share, how long their turns are, and what of their figures
-//! means anything. Start at [`at_once`].
+//! Whatever slows the machine during a pair slows both sides within milliseconds, and waiting for
+//! the processor is not part of processor time. This module decides which processor the two share,
+//! how long their time slices are, and which of their metrics are meaningful. Start at [`at_once`].
 
 use speedwell_harness::plan::{Plan, Slot};
 use speedwell_harness::{Attempt, Observation};
@@ -11,10 +11,11 @@ use speedwell_process::{CpuSet, TimeSlice};
 use std::thread;
 use std::time::Duration;
 
-/// How long one side computes before it is the other's turn: long enough that caches are warm again for most of it.
+/// Time slice of one side: long enough that caches are warm for most of it.
 const TURN: TimeSlice = TimeSlice(Duration::from_millis(20));
 
-/// The processor that the runs of this block share, drawn from those that they may use; `None` where runs are no pairs.
+/// Draws the processor that the runs of this block share from the usable ones; `None` unless runs
+/// are paired.
 pub(super) fn processor(plan: &Plan, block: u32) -> Option<CpuSet> {
     if plan.design.order != Order::Paired {
         return None;
@@ -27,11 +28,12 @@ pub(super) fn processor(plan: &Plan, block: u32) -> Option<CpuSet> {
         .map(|&cpu| CpuSet::from_iter([cpu]))
 }
 
-/// Performs all slots at once; they are begun in their order.
+/// Performs all slots at once, starting them in order.
 pub(super) fn at_once(slots: &[Slot], perform: impl Fn(&Slot) -> Attempt + Sync) -> Vec<Attempt> {
     let perform = &perform;
     let in_turns = |slot| {
-        // Children inherit it from the thread that starts them. Where the kernel knows only its own, turns are shorter.
+        // Children inherit the slice from the starting thread. Kernels without custom slices use
+        // their shorter default.
         let _ = TURN.apply();
         perform(slot)
     };
@@ -48,11 +50,11 @@ pub(super) fn at_once(slots: &[Slot], perform: impl Fn(&Slot) -> Attempt + Sync)
     })
 }
 
-/// Puts processor time first, so that it is what is compared. Of runs that shared a processor nothing else is left: every
-/// other time measures the turns.
+/// Puts processor time first, so that it is the metric compared. Paired runs keep no other metric:
+/// any other time includes the partner's slices.
 ///
 /// # Errors
-/// Processor time is not among the figures.
+/// The observation has no processor time.
 pub(super) fn prefer_processor_time(seen: &mut Observation, order: Order) -> Result<(), Cause> {
     let is_processor_time = |name: &str| name == Metric::CPU_TIME;
     if order == Order::Paired {

@@ -1,27 +1,28 @@
-//! One short run of a job that nobody keeps: whether its program starts, and which metrics it reports.
+//! Runs a job once, briefly and unrecorded: does its program start, and which metrics does it
+//! report?
 
 use crate::execute::{perform, setting};
 use crate::pairs;
 use speedwell_harness::plan::{Plan, Slot};
 use speedwell_model::{Clock, Failure, Length, Samples};
 
-/// The least that a harness can measure, where it divides runs.
+/// Smallest measurement for a harness that divides runs into samples.
 const SHORTEST: Samples = Samples {
     count: 1,
     length: Length::Iterations(1),
     warmup_ns: 0,
 };
 
-/// What a rehearsal saw.
+/// Result of a rehearsal.
 #[derive(Debug, Clone, Default)]
 pub struct Rehearsal {
-    /// The metrics that the run reported, in its order.
+    /// Metrics in the order the run reported them.
     pub metrics: Vec<String>,
-    /// Why it failed, if it did.
+    /// Why the run failed, if it did.
     pub failure: Option<Failure>,
 }
 
-/// Performs the job at `job` once under the variant at `variant`, as briefly as its harness can.
+/// Performs job number `job` once under variant number `variant`, as briefly as its harness can.
 pub fn rehearse(plan: &Plan, job: usize, variant: usize) -> Rehearsal {
     let slot = Slot {
         index: 0,
@@ -43,7 +44,7 @@ pub fn rehearse(plan: &Plan, job: usize, variant: usize) -> Rehearsal {
     };
     for mut seen in attempt.observations {
         if plan.sampling.clock == Clock::Cpu {
-            // What has no processor time fails in every run, and is reported there.
+            // A job without processor time fails in every run, and is reported there.
             let _ = pairs::prefer_processor_time(&mut seen, plan.design.order);
         }
         let names = seen.metrics.into_iter().map(|metric| metric.name);

@@ -1,7 +1,7 @@
-//! A server beside us: when it is ready, and whether it is the one that listens.
+//! A local server: when it is ready, and whether it is the process that listens.
 //!
-//! It decides whose answers are measured. It must not know what is sent. Start at [`wait_until_ready`], which every
-//! server goes through, or at [`Served::start`], the server of a load.
+//! Decides whose responses are measured. Must not know what is sent. Start at [`wait_until_ready`],
+//! which every server goes through, or at [`Served::start`] for the server of a load.
 
 use crate::load::{ServerOutcome, UNLIMITED, shown_address as shown};
 use anyhow::{Context, bail};
@@ -12,37 +12,37 @@ use std::net::{IpAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Between two looks at a server that is starting.
+/// Interval for polling a starting server.
 const PULSE: Duration = Duration::from_millis(10);
 
-/// How long one attempt may take.
+/// Timeout of one connection attempt.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Lines of stderr that are kept of a server that died.
+/// Lines of stderr kept from a server that died.
 pub const TAIL_LINES: usize = 20;
 
 /// Why a server is not ready.
 pub enum Look {
-    /// It may become so.
+    /// It may become ready.
     NotYet(String),
-    /// It will not.
+    /// It cannot become ready.
     Never(String),
 }
 
 /// Why a server did not become ready.
 pub enum NotReady {
-    /// We were.
+    /// The user interrupted the wait.
     Interrupted,
-    /// It ended before.
+    /// It ended first.
     Ended,
-    /// It cannot, for this reason.
+    /// It cannot become ready, for this reason.
     Never(String),
-    /// It did not in time; this is what was missing last.
+    /// It was not ready in time; this was missing last.
     TooSlow(String),
 }
 
 impl NotReady {
-    /// As the end of a sentence.
+    /// Formats the reason as the end of a sentence.
     pub fn reason(&self, limit: Duration) -> String {
         match self {
             NotReady::Interrupted => "interrupted".to_owned(),
@@ -53,8 +53,8 @@ impl NotReady {
     }
 }
 
-/// Waits until `look` finds what it looks for, at most for `limit` by the clock of the service. Gives what it found, and
-/// the real time since `begin`, in nanoseconds.
+/// Polls `look` until it succeeds, at most for `limit` by the clock of the service. Returns its
+/// result and the real time since `begin`, in nanoseconds.
 ///
 /// # Errors
 /// See [`NotReady`].
@@ -87,15 +87,15 @@ pub fn wait_until_ready<T>(
 
 /// Who listens at an address.
 pub enum Listener {
-    /// Nobody that this machine knows of.
+    /// No known process of this machine.
     Nobody,
     /// The server, or a process that it started.
     Own,
-    /// These processes.
+    /// These other processes.
     Stranger(String),
 }
 
-/// Who listens at an address, seen from the server whose first process is `pid`.
+/// Returns who listens at an address, as seen from the server with root process `pid`.
 pub fn listener(address: &Address, pid: i32) -> Listener {
     let sockets = sockets_of(address);
     if sockets.is_empty() {
@@ -107,33 +107,33 @@ pub fn listener(address: &Address, pid: i32) -> Listener {
     }
 }
 
-/// The processes that listen at an address, if any do.
+/// Names the processes that listen at an address, if any.
 pub fn in_use_by(address: &Address) -> Option<String> {
     let sockets = sockets_of(address);
     (!sockets.is_empty()).then(|| process::names_of(&process::all_holders_of(&sockets)))
 }
 
-/// A port that nobody listens at, at this address of this machine.
+/// Returns a free port at this address of this machine.
 ///
 /// # Errors
-/// There is none.
+/// No port is free.
 pub fn free_port(host: IpAddr) -> std::io::Result<u16> {
     TcpListener::bind((host, 0))?
         .local_addr()
         .map(|address| address.port())
 }
 
-/// A program that a line for a shell starts, to be a server.
+/// Builds a server command from a shell line.
 pub fn shell(command: &str) -> Spec {
     Spec {
         limit: UNLIMITED,
-        // The private line of this process is not the server's, which may be a harness, too.
+        // The server may be a harness, too, and must not inherit this process's private channel.
         unset: vec!["SPEEDWELL_FDS".to_owned()],
         ..Spec::new("/bin/sh").args(["-c", command])
     }
 }
 
-/// A server that accepts connections.
+/// A load's server, which accepts connections.
 #[derive(Debug)]
 pub struct Served {
     service: Service,
@@ -143,11 +143,12 @@ pub struct Served {
 }
 
 impl Served {
-    /// Starts the server, which is called by its `command`, and waits until one of the addresses accepts connections.
+    /// Starts the server, which messages call `command`, and waits until one of the addresses
+    /// accepts connections.
     ///
     /// # Errors
-    /// The addresses are in use already, the command ends or does not accept connections in time, or
-    /// another process accepts them.
+    /// The addresses are in use already, the command ends or does not accept connections in time,
+    /// or another process accepts them.
     pub fn start(
         spec: Spec,
         command: &str,
@@ -183,25 +184,25 @@ impl Served {
         }
     }
 
-    /// From now on its processor time counts.
+    /// Starts counting the server's processor time.
     pub fn begin(&mut self) {
         self.cpu_before_ns = process::cpu_ns_of(self.service.pid());
     }
 
-    /// Whether it has ended by itself.
+    /// Whether the server has ended by itself.
     pub fn has_ended(&self) -> bool {
         self.service.has_ended()
     }
 
-    /// Waits a moment for the end of one that went away under a load; see [`Service::is_dying`].
+    /// Waits briefly for the end of a server that vanished under load; see [`Service::is_dying`].
     pub fn is_dying(&self) -> bool {
         self.service.is_dying()
     }
 
-    /// Ends it.
+    /// Stops the server.
     ///
     /// # Errors
-    /// Its end could not be waited for.
+    /// Waiting for its end failed.
     pub fn stop(self) -> anyhow::Result<ServerOutcome> {
         let after_ns = process::cpu_ns_of(self.service.pid());
         let cpu_ns = after_ns.zip(self.cpu_before_ns);
@@ -259,8 +260,8 @@ fn refuse_if_in_use(addresses: &[Address]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The socket that accepts connections must be one of the processes that the command started. Gives a warning where
-/// that cannot be known.
+/// Checks that a process started by the command owns the listening socket. Returns a warning if
+/// that cannot be determined.
 fn check_owner(
     service: &Service,
     command: &str,
@@ -325,7 +326,7 @@ fn too_slow(
     )
 }
 
-/// What a server wrote, below the message.
+/// Appends a server's output to a message.
 fn quoted(tail: &str) -> String {
     if tail.is_empty() {
         String::new()

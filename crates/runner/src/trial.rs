@@ -1,4 +1,4 @@
-//! Every case once, maybe several at a time: whether it works, not how fast.
+//! Runs every case once, possibly several at a time, to see whether it works and not how fast.
 
 use super::execute::Ended;
 use speedwell_harness::plan::Plan;
@@ -10,17 +10,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// What a worker reports.
+/// Report of a worker thread.
 enum TrialEvent {
     Begins(usize),
     Ended(usize, Box<Attempt>),
 }
 
-/// Executes each job of `plan` once under its first variant, those of an experiment under all;
-/// `at_once` of them at a time, as nothing is measured.
+/// Executes each job of `plan` once under its first variant, for an experiment under all, `at_once`
+/// jobs at a time since nothing is measured.
 ///
 /// # Errors
-/// An observer could not keep what it was told. Failures of tried programs are not errors.
+/// An observer failed. Failures of tried programs are events, not errors.
 pub fn try_all(
     plan: &Plan,
     at_once: usize,
@@ -68,7 +68,8 @@ pub fn try_all(
     Ok(ended)
 }
 
-/// How many variants are tried: those of an experiment differ in more than the program, so all of them.
+/// Number of variants tried: all for an experiment, because its variants differ in more than the
+/// program.
 fn tried_variants(plan: &Plan) -> usize {
     match plan.design.experiment {
         Some(_) => plan.variants.len(),
@@ -76,7 +77,7 @@ fn tried_variants(plan: &Plan) -> usize {
     }
 }
 
-/// Takes job after job until there are none, or until it is enough.
+/// Takes jobs until none are left or `stop` is set.
 fn work(
     plan: &Plan,
     experiment: Option<&Experiment>,
@@ -109,7 +110,7 @@ fn work(
             experiment,
             kept: None,
         };
-        // A closed channel means that nobody wants to know any more.
+        // A closed channel means that the receiver has stopped.
         if sender.send(TrialEvent::Begins(at)).is_err()
             || sender
                 .send(TrialEvent::Ended(at, Box::new(tried(job, &setting))))
@@ -120,8 +121,9 @@ fn work(
     }
 }
 
-/// Performs a job with the small values of a trial; if it fails, with those that are measured. Small
-/// values are ours: one that contradicts another parameter says nothing about the file.
+/// Performs a job with the small values of a trial; if it fails, retries with the regular values.
+/// Speedwell chose the small ones, so a conflict with another parameter says nothing about the
+/// file.
 fn tried(job: &Job, setting: &Setting<'_>) -> Attempt {
     let harness = harness::for_kind(job.source.kind);
     let perform = |job: &Job| harness.perform(&job.under(setting.variant), setting);
@@ -135,7 +137,7 @@ fn tried(job: &Job, setting: &Setting<'_>) -> Attempt {
     }
 }
 
-/// Turns what a worker reported into events; whether something failed.
+/// Turns a worker's report into events. Returns whether something failed.
 fn pass_on(
     plan: &Plan,
     event: TrialEvent,
@@ -158,7 +160,7 @@ fn pass_on(
     if attempt.interrupted {
         return Ok(false);
     }
-    // A run of an experiment that failed at some stage tells what it saw until then.
+    // An experiment that failed at a stage reports what it observed until then; that is not a run.
     let failed_at_stage = |failure: &Failure| matches!(failure.cause, Cause::Stage { .. });
     let works = !attempt.failure.as_ref().is_some_and(failed_at_stage);
     for seen in attempt.observations.into_iter().filter(|_| works) {

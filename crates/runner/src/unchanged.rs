@@ -1,7 +1,9 @@
-//! Refuses runs of code that changed while it was measured: earlier and later runs would be of two programs under one verdict.
+//! Rejects runs of code that changed during a session: otherwise one verdict would cover two
+//! programs.
 //!
-//! Decides by the content of small files, and by size, time of change and inode of large ones, as they were before the
-//! first run. Which files these are is decided by `harness::code_files`. Start at [`Unchanged::check`].
+//! Compares files with their state before the first run: small ones by content, large ones by size,
+//! modification time and inode. `harness::code_files` decides which files count. Start at
+//! [`Unchanged::check`].
 
 use speedwell_harness::{self as harness, Job};
 use speedwell_model::{Cause, Variant};
@@ -11,11 +13,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Files up to this size are compared by content if they seem to have changed, so that one which is written again as it
-/// was counts as the same.
+/// Files up to this size are compared by content if their metadata changed, so that rewriting
+/// identical content is no change.
 const LARGEST_READ_BYTES: u64 = 1 << 20;
 
-/// What tells one state of a file from another.
+/// Metadata that distinguishes two states of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     bytes: u64,
@@ -23,7 +25,7 @@ struct Stamp {
     inode: u64,
 }
 
-/// A file as it was before the first run that it decides about.
+/// State of a file before the first run that depends on it.
 #[derive(Debug, Clone)]
 struct CodeFile {
     path: PathBuf,
@@ -31,14 +33,14 @@ struct CodeFile {
     content: Option<u64>,
 }
 
-/// The files of all runs so far, by the files of jobs and the names of variants.
+/// Files of all runs so far, by source file and variant name.
 #[derive(Debug, Default)]
 pub(super) struct Unchanged {
     files: HashMap<(PathBuf, String), Vec<CodeFile>>,
 }
 
 impl Unchanged {
-    /// Why the next run would be of other code than the runs before it, if it would.
+    /// Returns why the next run would execute other code than the runs before it, if it would.
     pub fn check(&mut self, job: &Job, variant: &Variant) -> Option<Cause> {
         let key = (job.source.file.clone(), name_of(job, variant));
         let files = self.files.entry(key).or_insert_with(|| {
@@ -58,7 +60,7 @@ impl Unchanged {
     }
 }
 
-/// The variant; jobs with snippets of their own have files of their own.
+/// Variant name; includes the label for jobs with snippets, which have files of their own.
 fn name_of(job: &Job, variant: &Variant) -> String {
     match &job.snippet {
         Some(_) => format!("{}\n{}", variant.name, job.label),
@@ -99,7 +101,7 @@ impl Stamp {
     }
 }
 
-/// A hash of a small file's content.
+/// Hashes the content of a small file.
 fn content_of(path: &Path) -> Option<u64> {
     let size = fs::metadata(path).ok()?.len();
     if size > LARGEST_READ_BYTES {

@@ -1,6 +1,6 @@
-//! One request by itself: is this the server that is meant, and is its answer what it should be?
+//! Sends a single request: is this the intended server, and is its response correct?
 //!
-//! Start at [`verify`] for the request before a load, at [`check`] for the rules of an experiment.
+//! Start at [`verify`] for the probe before a load, at [`check`] for the rules of an experiment.
 
 use crate::load::{self, LoadJob, shown_address};
 use anyhow::{Context, bail, ensure};
@@ -12,30 +12,30 @@ use speedwell_model::assignment::{BodyRule, Verify};
 use speedwell_model::load_spec::LoadSpec;
 use speedwell_process as process;
 
-/// Redirects that are followed one after the other, as many as browsers do at least
-/// (Fetch standard, HTTP-redirect fetch: 20).
+/// Maximum number of consecutive redirects, the same as in browsers (Fetch standard, HTTP-redirect
+/// fetch: 20).
 const MOST_REDIRECTS: usize = 20;
 
-/// Header fields that are meant for one host only.
+/// Header fields that must not be sent to another host.
 const SECRETS: [&str; 2] = ["authorization", "cookie"];
 
-/// How many bytes of a wrong body are shown.
+/// Bytes of a wrong body that are shown.
 const SHOWN_BYTES: usize = 120;
 
-/// An answer, and how it was found.
+/// A response, and how it was reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probed {
-    /// The answer.
+    /// The response.
     pub probe: Probe,
-    /// Addresses that redirected, in order.
+    /// URLs that redirected, in order.
     pub redirected_from: Vec<String>,
 }
 
-/// Sends the first request of a job once, and follows redirects if the load says so. Gives the job for the last
-/// address, and the answer there.
+/// Sends the first request of a job once, following redirects if the load says so. Returns the job
+/// for the final URL and the response there.
 ///
 /// # Errors
-/// There is no whole answer, or it is no success.
+/// There is no complete response, or it is not a success.
 pub fn verify(mut job: LoadJob) -> anyhow::Result<(LoadJob, Probed)> {
     let mut redirected_from = Vec::new();
     loop {
@@ -153,10 +153,10 @@ fn no_success(job: &LoadJob, probe: &Probe) -> String {
     )
 }
 
-/// Checks one answer of a server to a request of this load, at `url`.
+/// Checks a server's response to one request of this load at `url`.
 ///
 /// # Errors
-/// There is none, or it is not what it should be.
+/// There is no response, or it violates the rules.
 pub fn check(rules: &Verify, load: &LoadSpec, url: &str) -> Result<(), String> {
     let url = match &rules.path {
         Some(path) => with_path(url, path),
@@ -180,10 +180,10 @@ pub fn check(rules: &Verify, load: &LoadSpec, url: &str) -> Result<(), String> {
     }
 }
 
-/// The answer to a plain request.
+/// Sends a plain GET request.
 ///
 /// # Errors
-/// There is none.
+/// There is no response.
 pub fn get(url: &str) -> Result<Probe, String> {
     answer(&LoadSpec {
         url: url.to_owned(),
@@ -191,16 +191,16 @@ pub fn get(url: &str) -> Result<Probe, String> {
     })
 }
 
-/// The answer to one request of a load.
+/// Sends one request of a load.
 fn answer(spec: &LoadSpec) -> Result<Probe, String> {
     let single = spec.clone().single_request();
-    // A single request has no random choice.
+    // A single request involves no random choice.
     let job = load::job(&single, 0, Part::WHOLE).map_err(|error| format!("{error:#}"))?;
     generator::probe(&job.load, process::interrupt_flag())
         .map_err(|error| format!("no answer from '{}': {error}", spec.url))
 }
 
-/// The address with another path.
+/// The URL with another path.
 pub fn with_path(url: &str, path: &str) -> String {
     let host = url.find("://").map_or(0, |at| at + 3);
     let end = url[host..].find('/').map_or(url.len(), |at| host + at);
@@ -216,7 +216,7 @@ fn beginning(probe: &Probe) -> String {
     format!("; it begins with '{}'", shown.trim_end())
 }
 
-/// What is wrong with a body.
+/// Explains how a body violates the rule, if it does.
 fn wrong(rule: &BodyRule, probe: &Probe) -> Option<String> {
     let text = String::from_utf8_lossy(&probe.body);
     let json = || {

@@ -1,12 +1,14 @@
-//! Revisions in folders of their own, built once: linked worktrees in the cache folder, beside the user's checkout.
+//! Checks out and builds revisions once, in linked worktrees in the cache folder instead of the
+//! user's checkout.
 //!
-//! What git notes of a worktree (gitrepository-layout(5)) lies in the cache folder as well and not in the user's repository, so
-//! that nothing of Speedwell's shows there, and nothing is left there by a process that was killed.
+//! Git's metadata of a worktree (gitrepository-layout(5)) is in the cache folder as well, so the
+//! user's repository shows nothing of Speedwell's, even after a killed process.
 //!
-//! Decides which folder belongs to a revision and its build command, when a build is used again, and which ones go. A lock
-//! on the folder around a worktree shows that it is being made (by one process) or measured (by any number); the kernel
-//! drops it with the process, so what a killed one left is found unlocked and unfinished. It must not know what is
-//! measured there. Start at [`Checkout::find`], then [`ready`].
+//! Decides which folder belongs to a revision and its build command, when a build is reused, and
+//! which ones are evicted. A lock on the folder around a worktree means that it is being built
+//! (exclusive) or measured (shared); the kernel releases it with the process, so leftovers of a
+//! killed process are unlocked and unfinished. Must not know what is measured there. Start at
+//! [`Checkout::find`], then [`ready`].
 
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_environment::{Git, GitError, VARIABLES_OF_A_REPOSITORY};
@@ -21,67 +23,67 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// How many worktrees are kept, those in use included.
+/// Maximum number of worktrees kept, including those in use.
 const KEPT: usize = 8;
 
-/// A question to git that takes longer is answered by no.
+/// Timeout of a query to git; one that exceeds it counts as failed.
 const QUESTION: Duration = Duration::from_secs(10);
 
-/// Writing all files of a large repository on a busy machine takes its time.
+/// Timeout of a checkout: a large repository takes long on a busy machine.
 const CHECKOUT: Duration = Duration::from_secs(600);
 
-/// Lines of a build's output that are shown where it failed.
+/// Lines of a failed build's output that are shown.
 const SHOWN_LINES: usize = 20;
 
-/// The file that says that a worktree is complete and built: its time is that of the last use.
+/// Marks a worktree as complete and built; its modification time is the last use.
 const BUILT: &str = "built";
 
-/// The file with everything that a build said.
+/// Holds the whole output of a build.
 const OUTPUT: &str = "output";
 
-/// The folder with what git notes of the worktree.
+/// Folder with git's metadata of the worktree.
 const GIT_FOLDER: &str = "git";
 
-/// The file that names the repository that a worktree of an earlier version is registered in.
+/// Names the repository in which earlier versions registered a worktree.
 const REPOSITORY: &str = "repository";
 
-/// The folder with the files of the revision, as checked out and built, that others were put in the place of.
+/// Folder with the revision's own files, as checked out and built, that others replaced.
 const ORIGINALS: &str = "originals";
 
-/// The form of a worktree and of what lies beside it. One of another form is made anew.
+/// Format version of a worktree and its metadata. Other versions are rebuilt.
 const FORM: u32 = 2;
 
-/// The file with the paths of files that have another text than in the revision, because a benchmark is the user's.
+/// Lists the files that differ from the revision because the benchmark is the user's.
 const PLACED: &str = "placed";
 
-/// Locks of the worktrees that this process uses, by their folders, until it ends.
+/// Locks held by this process until it ends, by the folders of the worktrees.
 static IN_USE: Mutex<Vec<(PathBuf, File)>> = Mutex::new(Vec::new());
 
-/// The checkout that the user works in.
+/// The user's checkout.
 #[derive(Debug, Clone)]
 pub struct Checkout {
-    /// Its root.
+    /// Root folder.
     pub root: PathBuf,
-    /// Where we are in it.
+    /// Current folder, relative to the root.
     pub inside: PathBuf,
-    /// The folder of the repository, which all its worktrees share.
+    /// The repository's git folder, shared by all its worktrees.
     repository: PathBuf,
 }
 
-/// One commit.
+/// A commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commit {
-    /// Its name, whole.
+    /// Full commit id.
     pub id: String,
-    /// The name of what it holds: commits of the same tree have the same files.
+    /// Tree id: commits with the same tree have the same files.
     pub tree: String,
 }
 
 impl Checkout {
-    /// The checkout that has the folder.
+    /// Finds the checkout that contains the folder.
     ///
     /// # Errors
-    /// There is none, or no git.
+    /// There is none, or git is missing.
     pub fn find(here: &Path) -> Result<Checkout> {
         let ask = |question: &[&str]| ask(here, &[&["rev-parse"], question].concat());
         let root = ask(&["--show-toplevel"]).map_err(|error| {
@@ -102,10 +104,10 @@ impl Checkout {
         })
     }
 
-    /// The commit that somebody means by these words.
+    /// Resolves a revision as typed to a commit.
     ///
     /// # Errors
-    /// None; the message has the nearest known name.
+    /// There is none; the message suggests the nearest known name.
     pub fn commit(&self, typed: &str) -> Result<Commit> {
         let ask = |what: &str| {
             let name = format!("{typed}{what}");
@@ -150,7 +152,7 @@ impl Checkout {
         ask(&self.root, &question).is_ok_and(|changes| !changes.is_empty())
     }
 
-    /// The worktree of a commit, which [`ready`] makes.
+    /// Describes the worktree of a commit; [`ready`] creates it.
     pub fn worktree(&self, typed: &str, commit: &Commit, build: Option<&Build>) -> Worktree {
         let mut identity = DefaultHasher::new();
         (&self.repository, &commit.id).hash(&mut identity);
@@ -170,8 +172,8 @@ impl Checkout {
     }
 }
 
-/// Makes sure that the worktree is there and built, and keeps it until [`release`] or the end of this process. Before a
-/// step that takes long, `note` gets a sentence about it.
+/// Makes sure that the worktree exists and is built, and locks it until [`release`] or the end of
+/// this process. Passes `note` a sentence before each slow step.
 ///
 /// # Errors
 /// The commit cannot be checked out or built.
@@ -211,17 +213,18 @@ pub fn ready(worktree: &Worktree, note: &mut dyn FnMut(&str) -> Result<()>) -> R
     }
 }
 
-/// Lets go of the worktree, so that it may make room for others.
+/// Unlocks the worktree, so that it may be evicted.
 pub fn release(worktree: &Worktree) {
     if let Ok(entry) = Entry::of_worktree(worktree) {
         in_use().retain(|(folder, _)| *folder != entry.0);
     }
 }
 
-/// Gives files of the worktree these texts, and those that an earlier session gave others their own again.
+/// Replaces files of the worktree with these texts, and restores files that an earlier session
+/// replaced.
 ///
 /// # Errors
-/// A file cannot be written, or another process measures with another text of it.
+/// A file cannot be written, or another process measures with a different text of it.
 pub fn place(worktree: &Worktree, wanted: &[(PathBuf, Vec<u8>)]) -> Result<()> {
     let entry = Entry::of_worktree(worktree)?;
     loop {
@@ -250,13 +253,15 @@ pub fn place(worktree: &Worktree, wanted: &[(PathBuf, Vec<u8>)]) -> Result<()> {
             );
         }
         entry.replace(worktree, &others, wanted)?;
-        // Until the lock is shared again, somebody else may have replaced files in turn, so all is looked at once more.
+        // Before the lock is shared again, another process may replace files in turn, so check
+        // everything once more.
         lock.lock_shared()?;
     }
 }
 
-/// Those of the checkout's files that are artifacts, which each revision has to make itself: files that git ignores in the
-/// checkout, and files that no commit holds and that the build of the worktree has made.
+/// Returns which of the checkout's files are artifacts, which each revision must build itself:
+/// files that git ignores in the checkout, and files in no commit that the build of the worktree
+/// has produced.
 pub fn artifacts(worktree: &Worktree, files: &[PathBuf]) -> BTreeSet<PathBuf> {
     let inside = |path: &&PathBuf| path.starts_with(&worktree.checkout) && path.is_file();
     let own: Vec<PathBuf> = files.iter().filter(inside).cloned().collect();
@@ -281,12 +286,12 @@ pub fn artifacts(worktree: &Worktree, files: &[PathBuf]) -> BTreeSet<PathBuf> {
     found
 }
 
-/// Those of the checkout's files that its last commit, or the next one, holds.
+/// Returns which of the checkout's files its last commit or the index holds.
 pub fn tracked(checkout: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
     listed(checkout, &[], files)
 }
 
-/// The files among these that git lists, with these options.
+/// Returns which of the files `git ls-files` lists with these options.
 fn listed(folder: &Path, which: &[&str], files: &[PathBuf]) -> BTreeSet<PathBuf> {
     const AT_ONCE: usize = 200;
     let mut found = BTreeSet::new();
@@ -309,7 +314,7 @@ fn in_use() -> MutexGuard<'static, Vec<(PathBuf, File)>> {
     IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The folder around a worktree, with what is known of it.
+/// Cache entry: the folder around a worktree, with its metadata.
 struct Entry(PathBuf);
 
 impl Entry {
@@ -319,7 +324,7 @@ impl Entry {
         Ok(Entry(folder.to_owned()))
     }
 
-    /// The folder itself, which is what is locked.
+    /// Opens the folder, which serves as the lock.
     fn open(&self) -> Result<File> {
         let cannot = || format!("cannot make the folder '{}'", self.0.display());
         let mut builder = DirBuilder::new();
@@ -331,7 +336,8 @@ impl Entry {
         File::open(&self.0).with_context(cannot)
     }
 
-    /// Whether it is still the folder that was opened: whoever had the lock before may have removed it.
+    /// Whether it is still the folder that was opened: the previous lock holder may have removed
+    /// it.
     fn is(&self, lock: &File) -> bool {
         let identity = |data: fs::Metadata| (data.dev(), data.ino());
         let (own, now) = (lock.metadata(), fs::metadata(&self.0));
@@ -343,7 +349,7 @@ impl Entry {
         built.is_ok_and(|built| built == description(worktree)) && worktree.folder.is_dir()
     }
 
-    /// Notes that it is used now.
+    /// Updates the time of last use.
     fn touch(&self) {
         if let Ok(built) = File::options().append(true).open(self.0.join(BUILT)) {
             let _ = built.set_modified(SystemTime::now());
@@ -354,7 +360,7 @@ impl Entry {
         fs::metadata(self.0.join(BUILT)).ok()?.modified().ok()
     }
 
-    /// Checks the commit out and builds it. Whatever an earlier attempt left goes first.
+    /// Checks the commit out and builds it, after removing leftovers of earlier attempts.
     fn make(&self, worktree: &Worktree, note: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
         self.clear();
         self.make_space();
@@ -379,7 +385,8 @@ impl Entry {
             .with_context(|| format!("cannot write '{}'", built.display()))
     }
 
-    /// Makes an empty folder a worktree of the repository, as `git worktree add --no-checkout` does.
+    /// Makes an empty folder a worktree of the repository, as `git worktree add --no-checkout`
+    /// does.
     fn link(&self, worktree: &Worktree) -> Result<()> {
         let repository = ask(&worktree.checkout, &["rev-parse", "--git-common-dir"])?;
         let repository = worktree.checkout.join(repository).canonicalize()?;
@@ -409,7 +416,7 @@ impl Entry {
             directory: Some(directory),
             limit: Duration::from_millis(build.limit_ms),
             unset: VARIABLES_OF_A_REPOSITORY.map(str::to_owned).to_vec(),
-            // Both streams in one, so that what belongs together stands together.
+            // Merges both streams, so that related lines stay together.
             ..Spec::new("sh").args(["-c", &format!("exec 2>&1\n{command}")])
         };
         let outcome = run(&spec, &mut ()).context("cannot start 'sh'")?;
@@ -437,13 +444,13 @@ impl Entry {
         )
     }
 
-    /// Files that may have another text than in the revision.
+    /// Lists the files that may differ from the revision.
     fn placed(&self) -> Vec<PathBuf> {
         let paths = fs::read_to_string(self.0.join(PLACED)).unwrap_or_default();
         paths.lines().map(PathBuf::from).collect()
     }
 
-    /// Gives `others` the text of the revision, and the wanted files theirs.
+    /// Restores `others` from the revision, and writes the wanted files.
     fn replace(
         &self,
         worktree: &Worktree,
@@ -457,14 +464,14 @@ impl Entry {
             self.keep_original(worktree, path)
                 .with_context(|| cannot(path))?;
         }
-        // Noted first: what a killed process has begun is known to the next.
+        // Recorded first, so that the next process knows what a killed one has begun.
         let all: BTreeSet<PathBuf> = before
             .into_iter()
             .chain(wanted.iter().map(|(path, _)| path.clone()))
             .collect();
         self.note_placed(all.iter())?;
         for path in others {
-            // A file that the revision does not have is gone, as it should be.
+            // A file that the revision does not have must be gone.
             let _ = fs::remove_file(path);
             let original = self.original(worktree, path);
             if original.is_file() {
@@ -489,13 +496,13 @@ impl Entry {
         self.note_placed(wanted.iter().map(|(path, _)| path))
     }
 
-    /// Where the file of the revision is kept while another one has its place.
+    /// Where the revision's file is kept while another one replaces it.
     fn original(&self, worktree: &Worktree, path: &Path) -> PathBuf {
         let inside = path.strip_prefix(&worktree.folder).unwrap_or(path);
         self.0.join(ORIGINALS).join(inside)
     }
 
-    /// Keeps the file of the revision, which may be one that only its build can make.
+    /// Saves the revision's file, which only its build may be able to produce.
     fn keep_original(&self, worktree: &Worktree, path: &Path) -> Result<()> {
         if path.is_file() {
             let original = self.original(worktree, path);
@@ -511,7 +518,7 @@ impl Entry {
             .context("cannot note which files were replaced")
     }
 
-    /// Removes what has been used least recently, so that there is room for one more, and what was never finished.
+    /// Evicts the least recently used worktrees to make room for one more, and unfinished ones.
     fn make_space(&self) {
         let beside = self.0.parent().and_then(|all| fs::read_dir(all).ok());
         let others = beside
@@ -535,8 +542,8 @@ impl Entry {
         }
     }
 
-    /// Removes the worktree, and what git knows of it. What cannot be removed is in the way of whoever comes next, who
-    /// says so.
+    /// Removes the worktree and git's metadata of it. What cannot be removed makes the next attempt
+    /// fail, which reports it.
     fn clear(&self) {
         let _ = fs::remove_file(self.0.join(BUILT));
         let repository = fs::read_to_string(self.0.join(REPOSITORY)).map(PathBuf::from);
@@ -556,7 +563,7 @@ impl Entry {
     }
 }
 
-/// What a worktree is the worktree of.
+/// Identifies revision and build of a worktree.
 fn description(worktree: &Worktree) -> String {
     let build = worktree.build.as_ref();
     let build = build.map_or(String::new(), |build| {
@@ -565,7 +572,7 @@ fn description(worktree: &Worktree) -> String {
     format!("{FORM}\n{}\n{build}\n", worktree.revision)
 }
 
-/// What builds and measured processes find in their environment.
+/// Environment variables of builds and measured processes.
 pub fn variables(worktree: &Worktree) -> Vec<(String, String)> {
     let folder = worktree.folder.to_string_lossy().into_owned();
     vec![
@@ -574,7 +581,7 @@ pub fn variables(worktree: &Worktree) -> Vec<(String, String)> {
     ]
 }
 
-/// The command with its placeholders filled; `${worktree}` is a shell's own.
+/// Expands placeholders of the command; `${worktree}` is left to the shell.
 fn filled_in_shell(command: &str, worktree: &Worktree) -> String {
     let mut text = command.to_owned();
     let folder = worktree.folder.to_string_lossy();
@@ -594,8 +601,7 @@ fn filled_in_shell(command: &str, worktree: &Worktree) -> String {
     text
 }
 
-/// Gives the worktree the submodules that the checkout has, from there and not from where they came: what is on this
-/// machine needs no network.
+/// Checks out submodules from the user's checkout instead of their remotes, without a network.
 fn submodules(checkout: &Path, folder: &Path) -> Result<()> {
     if !folder.join(".gitmodules").is_file() {
         return Ok(());
@@ -633,12 +639,12 @@ fn submodules(checkout: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The answer of git to a question.
+/// Queries git.
 fn ask(folder: &Path, question: &[&str]) -> Result<String, GitError> {
     Git::at(folder, QUESTION).answer(question)
 }
 
-/// Lets git change files.
+/// Runs a git command that changes files.
 fn change(folder: &Path, words: &[&str]) -> Result<(), GitError> {
     Git::at(folder, CHECKOUT).answer(words).map(drop)
 }
@@ -648,7 +654,8 @@ mod tests {
     use super::*;
     use speedwell_fixtures::History;
 
-    /// A repository with a file `speed`, and its first commit as a worktree that is ready; `None` without git.
+    /// Creates a repository with a file `speed`, and a worktree of its first commit that is ready;
+    /// `None` without git.
     fn made(folder: &Path) -> Option<Worktree> {
         let checkout = folder.join("checkout");
         let history = History::begin(&checkout)?;
@@ -702,7 +709,7 @@ mod tests {
         let listed = |at: &Path| ask(at, &["worktree", "list"]).unwrap();
         assert_eq!(listed(&worktree.checkout).lines().count(), 1);
         assert!(!worktree.checkout.join(".git/worktrees").exists());
-        // It is a checkout of its own all the same, as builds that ask git want it.
+        // It is a checkout of its own all the same, for builds that query git.
         assert_eq!(
             ask(&worktree.folder, &["rev-parse", "HEAD"]).unwrap(),
             worktree.revision

@@ -1,8 +1,8 @@
-//! From the words typed to benchmarks with cases: files, folders, groups, programs.
+//! Finds benchmarks and their cases from command-line operands: files, folders, groups, programs.
 //!
-//! [`read`] is the door. [`target`] finds benchmark files and who performs them, [`Selection`]
-//! holds what the user wants of them, [`suite`] asks each file for its cases. [`programs`] pairs
-//! the benchmarks of programs that are compared, or of [`Part`]s of them.
+//! Entry point: [`read`]. [`target`] finds benchmark files and their kinds, [`Selection`] holds the
+//! user's filters and values, [`suite`] asks each file for its cases. [`programs`] pairs the
+//! benchmarks of compared programs, or of [`Part`]s of them.
 
 use crate::{Trial, UsualTool};
 use anyhow::{Context as _, bail};
@@ -21,15 +21,15 @@ pub use target::{
     sources,
 };
 
-/// Benchmarks chosen by a pattern.
+/// Benchmarks selected by a pattern.
 #[derive(Debug, Clone)]
 pub struct Part(Regex);
 
 impl Part {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// The pattern is none; the message shows where it goes wrong.
+    /// The pattern is invalid; the message shows where.
     pub fn parse(pattern: &str) -> Result<Part, regex::Error> {
         Regex::new(pattern).map(Part)
     }
@@ -39,13 +39,13 @@ impl Part {
         self.0.is_match(name)
     }
 
-    /// The pattern.
+    /// Text of the pattern.
     pub fn pattern(&self) -> &str {
         self.0.as_str()
     }
 
-    /// The name with `word` for what matches. Text that the pattern captured stays behind the word,
-    /// so that a pattern may match a size and yet tell sizes apart.
+    /// Replaces matches in the name by `word`. Captured text is appended to the word, so that a
+    /// pattern may match a size and still distinguish sizes.
     pub fn renamed(&self, name: &str, word: &str) -> String {
         let replace = |found: &Captures<'_>| {
             let captured: Vec<&str> = found
@@ -64,41 +64,41 @@ impl Part {
     }
 }
 
-/// The word that stands for what matches in every source, where each has a part and they differ.
-/// One pattern for all needs none: the names are alike already.
+/// Returns the word that replaces matches in every source, if each source has a part and they
+/// differ. If all share one pattern, the names are the same already.
 pub fn common_word(parts: &[Option<&Part>]) -> Option<String> {
     let patterns: Vec<&str> = parts.iter().flatten().map(|part| part.pattern()).collect();
     let differ = patterns.windows(2).any(|two| two[0] != two[1]);
     (patterns.len() == parts.len() && differ).then(|| format!("[{}]", patterns.join("|")))
 }
 
-/// What the selection options ask for.
+/// Selection options.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// A benchmark stays if any of these matches its name; all stay if there are none.
+    /// Keeps a benchmark if any of these matches its name; keeps all if there are none.
     pub filters: Vec<Regex>,
-    /// A benchmark goes if any of these matches its name.
+    /// Drops a benchmark if any of these matches its name.
     pub excludes: Vec<Regex>,
-    /// Parameter values in the order given; several values of one name are all measured.
+    /// Parameter values in the given order; several values of one name are all measured.
     pub sets: Vec<(String, String)>,
-    /// Values for single benchmarks, by the name of their file (`group/name.js`), besides those for all.
+    /// Values for single benchmarks, by file name (`group/name.js`), in addition to those for all.
     pub of_benchmarks: Vec<(String, (String, String))>,
-    /// Values for benchmark files, or those of folders, that have their own.
+    /// Values for single benchmark files, or folders of them.
     pub of_files: Vec<(PathBuf, Vec<(String, String)>)>,
     /// Whether and how cases are only tried with small values.
     pub trial: Trial,
-    /// Who makes HTTP loads where nobody names a tool.
+    /// Client of HTTP loads that name none.
     pub usual_tool: UsualTool,
 }
 
 impl Selection {
-    /// Whether the benchmark of that name is wanted.
+    /// Whether the benchmark of that name is selected.
     pub fn wants(&self, name: &str) -> bool {
         let any = |list: &[Regex]| list.iter().any(|pattern| pattern.is_match(name));
         (self.filters.is_empty() || any(&self.filters)) && !any(&self.excludes)
     }
 
-    /// The values for a file. What is said of its name replaces what is said of all files.
+    /// Values for a file. Those for its name replace those for all files.
     pub fn sets_of(&self, name: &str, file: &Path) -> Vec<(String, String)> {
         let of_file = self
             .of_files
@@ -111,15 +111,15 @@ impl Selection {
         sets
     }
 
-    /// The values for the benchmark file of that name alone.
+    /// Values for the benchmark file of that name alone.
     pub fn of_benchmark(&self, name: &str) -> impl Iterator<Item = &(String, String)> {
         let own = self.of_benchmarks.iter();
         own.filter(move |(known, _)| known == name)
             .map(|(_, set)| set)
     }
 
-    /// Whether a case that was measured already is wanted: by the name of its benchmark, and by the
-    /// values of the parameters that it has.
+    /// Whether a measured case is selected, by the name of its benchmark and the values of its
+    /// parameters.
     pub fn keeps(&self, case: &Case) -> bool {
         let has = |name: &str, wanted: &str| case.value(name).is_some_and(|v| v.plain() == wanted);
         let allowed = |name: &str| {
@@ -132,10 +132,10 @@ impl Selection {
         self.wants(&case.benchmark) && own.all(allowed)
     }
 
-    /// Reads `NAME=V[,V...]` as typed after `--set`.
+    /// Parses `NAME=V[,V...]`, the argument of `--set`.
     ///
     /// # Errors
-    /// A text without `=` or with an empty name.
+    /// The text has no `=` or an empty name.
     pub fn parse_set(text: &str) -> anyhow::Result<Vec<(String, String)>> {
         match text.split_once('=') {
             Some((name, values)) if !name.is_empty() => Ok(values
@@ -146,11 +146,12 @@ impl Selection {
         }
     }
 
-    /// Reads lines such as `buffers/copy.js n=1000 len=16`, each the name of a benchmark file with values for it alone;
-    /// values without a name in front are for all. Empty lines and those that begin with `#` say nothing.
+    /// Parses lines such as `buffers/copy.js n=1000 len=16`: the name of a benchmark file with
+    /// values for it alone; values without a name apply to all. Ignores empty lines and lines that
+    /// begin with `#`.
     ///
     /// # Errors
-    /// A line without a value, with its number.
+    /// A line has no value; the message gives its number.
     pub fn add_lines(&mut self, text: &str) -> anyhow::Result<()> {
         for (at, line) in text.lines().enumerate() {
             let line = line.trim();
@@ -178,7 +179,7 @@ impl Selection {
         Ok(())
     }
 
-    /// `10k` and `2M` written out, because benchmarks read plain numbers; other texts unchanged.
+    /// Expands `10k` and `2M`, because benchmarks read plain numbers; leaves other texts unchanged.
     pub fn written_out(value: &str) -> String {
         let with_suffix = value.ends_with(['k', 'M', 'G']);
         match Value::parse(value, ValueKind::Number).filter(|_| with_suffix) {

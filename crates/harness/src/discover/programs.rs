@@ -1,7 +1,7 @@
-//! Programs that are compared with each other: which benchmarks they have in common.
+//! Pairs the benchmarks of programs that are compared with each other.
 //!
-//! Decides which benchmark of one program is the same case as which of another. It must not know
-//! how they are measured. Start at [`common`].
+//! Decides which benchmarks of two programs are the same case. Must not know how they are measured.
+//! Start at [`common`].
 
 use super::suite::{Suite, describe};
 use super::{Selection, target};
@@ -19,21 +19,21 @@ use std::sync::Arc;
 /// One program of a comparison.
 #[derive(Debug, Clone)]
 pub struct Side {
-    /// The variant that it is measured as; its program is the file.
+    /// Variant as which it is measured; its program is the file.
     pub variant: Variant,
     /// The program.
     pub file: PathBuf,
-    /// How its suite is driven, if it belongs to one.
+    /// Adapter of its framework, if it belongs to one.
     pub suite: Option<Arc<Adapter>>,
-    /// The folder that it is started in, where that is not the user's: the package that it is built out of.
+    /// Working directory, if different from the user's: the package it is built from.
     pub directory: Option<PathBuf>,
-    /// The part of its benchmarks that takes part.
+    /// Part of its benchmarks that is compared.
     pub part: Option<Part>,
 }
 
 impl Side {
-    /// What the benchmarks of the jobs do on this side; see [`crate::fingerprints`]. Of a program that is built out of no package
-    /// here, nobody knows the source.
+    /// Fingerprints the work of the jobs' benchmarks on this side; see [`crate::fingerprints`].
+    /// Empty if the program is not built from a local package, since its source is unknown.
     pub fn work(&self, jobs: &[Job]) -> BTreeMap<String, String> {
         let Some(package) = &self.directory else {
             return BTreeMap::new();
@@ -51,14 +51,14 @@ impl Side {
     }
 }
 
-/// The jobs of one side with their cases, by the ids that they have in the comparison.
+/// Jobs of one side with their cases, by the ids they have in the comparison.
 type Jobs = IndexMap<String, (Case, Job)>;
 
-/// The benchmarks that all `sides` have, in the order of the first, with `word` for what their parts
-/// match. Those that a side lacks are told in the warnings.
+/// Finds the benchmarks that all `sides` have, in the order of the first, with `word` replacing
+/// what their parts match. Warns about benchmarks that a side lacks.
 ///
 /// # Errors
-/// A side that cannot be asked or has no such benchmark, and sides without a common one.
+/// A side cannot be described or has no matching benchmark, or the sides have none in common.
 pub fn common(sides: &[Side], word: Option<&str>, selection: &Selection) -> anyhow::Result<Suite> {
     let mut suite = Suite {
         files: sides.len(),
@@ -121,11 +121,11 @@ fn jobs_of(side: &Side, selection: &Selection, suite: &mut Suite) -> anyhow::Res
     Ok(jobs)
 }
 
-/// What benchmarks are called in the comparison.
+/// Maps benchmarks to their names in the comparison.
 struct Naming<'a> {
-    /// The first side's file, where the sides have different ones.
+    /// File name of the first side, if the sides have different ones.
     first: Option<String>,
-    /// What stands for the text that the parts match.
+    /// Replacement for text that the parts match.
     word: Option<&'a str>,
 }
 
@@ -143,7 +143,7 @@ impl<'a> Naming<'a> {
         }
     }
 
-    /// The jobs by the ids of their cases in the comparison.
+    /// Indexes the jobs by the ids of their cases in the comparison.
     fn apply(&self, side: &Side, jobs: Vec<Job>, warnings: &mut Vec<String>) -> Jobs {
         let count = jobs.len();
         let mut found = IndexMap::new();
@@ -165,8 +165,8 @@ impl<'a> Naming<'a> {
     fn case(&self, side: &Side, mut job: Job) -> (Case, Job) {
         let own = job.case.clone();
         let mut case = own.unwrap_or_else(|| Case::new(&job.label, Vec::new()));
-        // Programs of our header call benchmarks after the file that they are asked for: that of the
-        // first side. A name in common has no file.
+        // Programs with our header prefix benchmarks with the file they are requested for: use the
+        // first side's. A common name has no file.
         let own_file = format!("{}/", job.source.name);
         if let (Some(first), Some(name)) = (&self.first, case.benchmark.strip_prefix(&own_file)) {
             let name = name.to_owned();
@@ -181,7 +181,7 @@ impl<'a> Naming<'a> {
     }
 }
 
-/// One job for all sides.
+/// Builds one job for all sides.
 fn joined(name: &str, sides: &[Side], all: &[Jobs]) -> Job {
     let (case, job) = all[0][name].clone();
     let own = |(side, jobs): (&Side, &Jobs)| {

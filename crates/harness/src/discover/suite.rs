@@ -1,4 +1,4 @@
-//! Asking every file for its cases, and checking the user's values against what they declare.
+//! Asks every file for its cases, and checks the user's values against declared parameters.
 
 use super::Selection;
 use crate::{Description, Job, Kind, NamePatterns, Parameter, Request, Source, Tell};
@@ -12,34 +12,34 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// How long a file may take to tell its cases.
+/// Time limit for describing a file.
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// Names that benchmarks read although they do not declare them.
+/// Parameters that benchmarks read without declaring them.
 const EXTRA: [&str; 2] = ["benchmarker", "CPUSET"];
 
 /// All cases of all selected benchmarks.
 #[derive(Debug, Clone, Default)]
 pub struct Suite {
-    /// The cases, in the order of targets and files.
+    /// Cases in the order of targets and files.
     pub jobs: Vec<Job>,
     /// Files that could not be described, with the reason.
     pub failures: Vec<Failure>,
-    /// Whole sentences the user should read.
+    /// Warnings for the user, as whole sentences.
     pub warnings: Vec<String>,
-    /// Number of benchmark files looked at.
+    /// Number of benchmark files considered.
     pub files: usize,
-    /// Versions of the program of the baseline and of its parts, where files told them.
+    /// Versions of the baseline's program and its components, if files reported them.
     pub versions: BTreeMap<String, String>,
-    /// Versions of other suites whose benchmarks are among them, by their names.
+    /// Versions of other frameworks whose benchmarks are included, by name.
     pub suites: BTreeMap<String, String>,
 }
 
-/// Asks the benchmarks of `sources` for their cases; `baseline` is what they are described under.
-/// `tell` is told what is built, and how many of how many files have been described.
+/// Describes the benchmarks of `sources` under `baseline`. `tell` receives build notices and (done,
+/// total).
 ///
 /// # Errors
-/// Nothing left after filtering, or a value that no benchmark can take.
+/// No benchmark is left after filtering, or no benchmark can take a value.
 pub fn read(
     sources: Vec<Source>,
     selection: &Selection,
@@ -47,7 +47,7 @@ pub fn read(
     tell: Tell<'_>,
 ) -> anyhow::Result<Suite> {
     let mut wanted = sources;
-    // A file with several benchmarks has to be asked for their names first.
+    // A file with several benchmarks must be described to learn their names.
     wanted.retain(|source| source.kind.holds_several() || selection.wants(&source.name));
     if wanted.is_empty() {
         bail!("no benchmarks found\nhint: --filter and --exclude are patterns of 'group/name'");
@@ -98,7 +98,7 @@ pub fn read(
     Ok(suite)
 }
 
-/// Programs name their benchmarks themselves. Two that use the same name would be taken for one.
+/// Rejects two files with a benchmark of the same name: their results would be merged.
 fn refuse_twins(jobs: &[Job]) -> anyhow::Result<()> {
     let mut known: HashMap<&str, &Job> = HashMap::new();
     for job in jobs.iter().filter(|job| job.source.kind.holds_several()) {
@@ -117,7 +117,7 @@ fn refuse_twins(jobs: &[Job]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Describes all files, several at a time: nothing is measured, so nothing is disturbed.
+/// Describes all files, several at a time since nothing is measured.
 pub fn describe(
     wanted: &[Source],
     selection: &Selection,
@@ -173,9 +173,10 @@ fn describe_one(
         usual_tool: selection.usual_tool,
         limit: LIMIT,
     };
-    // What goes wrong is said again where its cases are asked for.
+    // A failed build is reported when the cases are described.
     let _ = crate::build(source, baseline, tell);
-    // A benchmark file is the user's; a program may be nowhere but where its revision was built.
+    // Benchmark files are taken from the checkout, but a program may exist only where its revision
+    // was built.
     let mut description = if source.is_program() {
         let mut described = harness.describe(&source.under(baseline), &request);
         let own = |job: &mut Job| job.source = source.clone();
@@ -204,7 +205,7 @@ fn describe_one(
     description
 }
 
-/// What is wrong with the name of a parameter, and how to mend it.
+/// Explains what is wrong with a parameter name, and how to fix it.
 fn unfit_name(description: &Description) -> Option<String> {
     let cases = description.jobs.iter().filter_map(|job| job.case.as_ref());
     let own = cases.flat_map(|case| case.values.iter().map(|(name, _)| name.as_str()));
@@ -221,8 +222,8 @@ fn unfit_name(description: &Description) -> Option<String> {
     })
 }
 
-/// Refuses values that would silently become something else: a name nobody declares, a word
-/// where numbers are declared (the original measures NaN iterations).
+/// Rejects values that would silently be misinterpreted: an undeclared name, or text where numbers
+/// are declared (Node.js core measures NaN iterations then).
 fn check_values(described: &[&Description], sets: &[(String, String)]) -> anyhow::Result<()> {
     let whole_files = described
         .iter()
@@ -261,7 +262,7 @@ fn hint(name: &str, declared: &[&Parameter]) -> String {
 }
 
 impl Suite {
-    /// The definition files of its benchmarks, as they were read.
+    /// Definition files of the benchmarks, as they were read.
     pub fn definitions(&self) -> Vec<DefinitionFile> {
         let mut found: Vec<DefinitionFile> = Vec::new();
         for job in self.jobs.iter().filter(|job| job.source.kind == Kind::Load) {
@@ -274,7 +275,7 @@ impl Suite {
         found
     }
 
-    /// Failures that are not merely benchmarks which cannot run here.
+    /// Failures other than skipped benchmarks.
     pub fn broken(&self) -> impl Iterator<Item = &Failure> {
         self.failures
             .iter()

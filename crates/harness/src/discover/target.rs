@@ -1,8 +1,8 @@
-//! Where benchmark files are, and who performs each.
+//! Finds benchmark files and decides their kind.
 //!
-//! A folder with `common.js` beside its groups is a Node core folder and keeps that project's
-//! rules: groups are its folders except `fixtures`, names beginning with `.` or `_` are hidden, a
-//! folder with `index.js` is one benchmark. Any other folder is searched for benchmark files.
+//! A folder with `common.js` next to its groups is a Node.js core folder and follows that project's
+//! rules: groups are its folders except `fixtures`, names beginning with `.` or `_` are hidden, and
+//! a folder with `index.js` is one benchmark. Any other folder is searched for benchmark files.
 
 use crate::{Kind, Known, Source, explain_framework, framework_without_adapter, shipped};
 use anyhow::{Context, bail, ensure};
@@ -17,7 +17,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Every benchmark file that one of `targets` means. Definition files are read here, and only here.
+/// Finds every benchmark file that one of `targets` denotes. The only place where definition files
+/// are read.
 ///
 /// # Errors
 /// See [`sources`].
@@ -30,11 +31,12 @@ pub fn all_sources(targets: &[String], here: &Path) -> anyhow::Result<Vec<Source
     Ok(found?.into_iter().flatten().collect())
 }
 
-/// Every benchmark file that `target` means: a file, a folder, the name of a group below the
-/// current folder or its `benchmark` folder, or `SUITE:PATH` with one of the `known` suites. A file of suites is none.
+/// Finds every benchmark file that `target` denotes: a file, a folder, the name of a group below
+/// the current folder or its `benchmark` folder, or `SUITE:PATH` with one of the `known`
+/// frameworks. An adapter file yields none.
 ///
 /// # Errors
-/// Nothing of that name, or nothing in it that is a benchmark.
+/// Nothing has that name, or it contains no benchmark.
 pub fn sources(target: &str, here: &Path, known: &Known) -> anyhow::Result<Vec<Source>> {
     if let Some((suite, path)) = known.split(target)
         && !here.join(target).exists()
@@ -56,7 +58,7 @@ pub fn sources(target: &str, here: &Path, known: &Known) -> anyhow::Result<Vec<S
             _ => {}
         }
         let source = if crate::is_wrapper(&path) && path.extension().is_none_or(|e| e == "sh") {
-            // What a script starts is not known; that it is a program of google/benchmark is the usual case.
+            // What a script starts is unknown; usually it is a program with google/benchmark.
             let suite = known
                 .recognise(&path)
                 .or_else(|| shipped("google-benchmark"));
@@ -96,7 +98,7 @@ pub fn sources(target: &str, here: &Path, known: &Known) -> anyhow::Result<Vec<S
     Ok(found)
 }
 
-/// The first file in a folder that belongs to a framework which has no adapter.
+/// Finds the first file in a folder that belongs to a framework without an adapter.
 fn foreign_file(folder: &Path) -> Option<(PathBuf, &'static str)> {
     let inside = entries(folder).ok()?;
     let files = inside.iter().filter(|entry| entry.is_file());
@@ -126,7 +128,7 @@ fn find(target: &str, here: &Path, known: &Known) -> anyhow::Result<PathBuf> {
     bail!("no file, folder or group '{target}'{hint}");
 }
 
-/// The file or folder beside `path` that was probably meant.
+/// Suggests the file or folder next to `path` with the most similar name.
 pub fn near_file(path: &str, here: &Path) -> Option<String> {
     let path = Path::new(path);
     let names: Vec<String> = entries(&here.join(path.parent()?))
@@ -138,14 +140,14 @@ pub fn near_file(path: &str, here: &Path) -> Option<String> {
     Some(path.with_file_name(near).to_string_lossy().into_owned())
 }
 
-/// Whether `text` begins with the name of a program that a shell would find, or with the path of one.
+/// Whether `text` begins with the name or path of an executable program.
 pub fn is_command(text: &str) -> bool {
     let words = shell_words::split(text).unwrap_or_default();
     let program = words.first().map(Path::new);
     program.is_some_and(|program| resolve(program).is_ok())
 }
 
-/// How a command is measured.
+/// Hint on how to measure a command.
 fn command_hint(command: &str) -> String {
     format!(
         "\nhint: to measure it as a command: speedwell eval sh {}",
@@ -169,7 +171,7 @@ fn groups_near(here: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The Node core folder that `path` is, or is a group of.
+/// Returns the Node.js core folder that contains the group `path` or is `path` itself.
 fn core_root(path: &Path) -> Option<PathBuf> {
     let is_root = |folder: &&Path| folder.join("common.js").is_file();
     path.ancestors().take(2).find(is_root).map(Path::to_owned)
@@ -214,9 +216,9 @@ fn core_groups(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
         .collect())
 }
 
-/// The script `file` of the Node core folder `root`, named after `entry`.
+/// Describes the script `file` of the Node.js core folder `root`, named after `entry`.
 pub fn core_source(entry: &Path, file: PathBuf, root: &Path) -> Source {
-    // Scripts of the original expect to be started in the checkout's root.
+    // Node.js core scripts expect the root of the checkout as working directory.
     let directory = root.parent().unwrap_or(root);
     Source {
         file,
@@ -228,7 +230,7 @@ fn fake_source(file: &Path, root: &Path) -> Option<Source> {
     (file.extension()? == "fake").then(|| Source::new(Kind::Fake, file, root, root))
 }
 
-/// Entries of a folder that are not hidden, sorted by name.
+/// Visible entries of a folder, sorted by name.
 fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let read = fs::read_dir(folder)
         .with_context(|| format!("cannot read the folder '{}'", folder.display()))?;
@@ -241,7 +243,8 @@ fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Benchmark files in a folder that is no Node core folder: groups are the folders they lie in.
+/// Finds benchmark files in a folder other than a Node.js core folder; their groups are their
+/// folders.
 fn own_folder(path: &Path, here: &Path, known: &Known) -> anyhow::Result<Vec<Source>> {
     if let Some(suite) = known.recognise(path) {
         return Ok(vec![suite_source(path, suite, here, known)]);
@@ -263,7 +266,7 @@ fn own_folder(path: &Path, here: &Path, known: &Known) -> anyhow::Result<Vec<Sou
         } else if form(&entry) == Some(Form::Benchmarks) {
             found.push(source_of(&entry, here, known)?);
         } else if let Ok(source) = source_of(&entry, here, known)
-            // What has been built beside a source file is not one more benchmark.
+            // A program built next to a source file is not a benchmark of its own.
             && source.kind != Kind::Program
         {
             found.push(source);
@@ -272,7 +275,8 @@ fn own_folder(path: &Path, here: &Path, known: &Known) -> anyhow::Result<Vec<Sou
     Ok(found)
 }
 
-/// A single file as a benchmark: one of a suite that the user describes, one of ours, or one of another suite.
+/// Classifies a single file: the user's adapters take precedence, then our kinds, then built-in
+/// adapters.
 fn source_of(file: &Path, here: &Path, known: &Known) -> anyhow::Result<Source> {
     if let Some(suite) = known.recognise_by_user(file) {
         return Ok(suite_source(file, suite, here, known));
@@ -288,8 +292,8 @@ fn source_of(file: &Path, here: &Path, known: &Known) -> anyhow::Result<Source> 
     })
 }
 
-/// The packages of Go in and below a folder, as `go test ./...` takes them: without modules of their own, `vendor`, `testdata`, and
-/// folders whose names begin with a dot or an underscore.
+/// Finds Go packages in and below a folder, like `go test ./...`: excludes nested modules,
+/// `vendor`, `testdata`, and folders whose names begin with a dot or an underscore.
 fn go_packages(
     target: &str,
     folder: &Path,
@@ -332,7 +336,7 @@ fn add_go_packages(
 }
 
 fn own_source_of(file: &Path, here: &Path, known: &Known) -> anyhow::Result<Source> {
-    // The name is the group and the file, so the root is two floors up.
+    // Names consist of group and file, so the root is two levels up.
     let root = file.ancestors().nth(2).unwrap_or(Path::new("/")).to_owned();
     if let Some(source) = fake_source(file, &root) {
         return Ok(source);
@@ -384,7 +388,8 @@ fn own_source_of(file: &Path, here: &Path, known: &Known) -> anyhow::Result<Sour
     Ok(source(Kind::Node))
 }
 
-/// A definition file. Its benchmarks are named after it alone, and its commands are started beside it.
+/// Reads a definition file. Its benchmarks are named after it alone, and its commands start in its
+/// folder.
 fn definition_source(file: &Path) -> anyhow::Result<Source> {
     let definition = Definition::new(suite::source(file, &[])?);
     let name = definition.experiment()?.name.clone();
@@ -396,13 +401,13 @@ fn definition_source(file: &Path) -> anyhow::Result<Source> {
     })
 }
 
-/// An experiment: its servers and commands, and the benchmark files of its other groups. What it is called
-/// stands in it, and is asked for when it is described.
+/// Reads an experiment: its servers and commands, and the benchmark files of its other groups. Its
+/// own name is read when it is described.
 fn experiment_sources(file: &Path, here: &Path, known: &Known) -> anyhow::Result<Vec<Source>> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let stem = file.file_stem().unwrap_or_default();
     let definition = Arc::new(Definition::new(suite::source(file, &[])?));
-    // What is wrong with the file is reported when it is read with the values that were set.
+    // Errors in the file are reported when it is read with the user's values.
     let experiment = definition.experiment();
     let mut found = vec![Source {
         name: stem.to_string_lossy().into_owned(),
@@ -419,10 +424,10 @@ fn experiment_sources(file: &Path, here: &Path, known: &Known) -> anyhow::Result
     Ok(found)
 }
 
-/// The experiment among `targets`, if one is.
+/// Returns the experiment among `targets`, if there is one.
 ///
 /// # Errors
-/// An experiment beside other things to measure.
+/// There are other targets besides an experiment.
 pub fn experiment(targets: &[String], here: &Path) -> anyhow::Result<Option<PathBuf>> {
     let is_one = |target: &&String| {
         let path = here.join(target);
@@ -437,10 +442,10 @@ pub fn experiment(targets: &[String], here: &Path) -> anyhow::Result<Option<Path
     }
 }
 
-/// The variants that definition files among `sources` declare.
+/// Collects the variants that definition files among `sources` declare.
 ///
 /// # Errors
-/// Variants of one file that would be those of other benchmarks, too.
+/// A file declares variants, but other benchmarks are measured, too.
 pub fn declared_variants(sources: &[Source]) -> anyhow::Result<Vec<Variant>> {
     let mut declared = Vec::new();
     for source in sources.iter().filter(|source| source.kind == Kind::Load) {
@@ -460,8 +465,8 @@ pub fn declared_variants(sources: &[Source]) -> anyhow::Result<Vec<Variant>> {
     Ok(declared)
 }
 
-/// A built program. Its folder is where somebody builds, not a group: the cases of two builds in two
-/// folders are the same ones.
+/// Describes a built program. Its folder is a build folder, not a group, so two builds in two
+/// folders have the same cases.
 pub fn program_source(
     file: &Path,
     suite: Option<Arc<Adapter>>,
@@ -477,7 +482,7 @@ pub fn program_source(
     }
 }
 
-/// A file or package folder of another suite. A package is performed in its own folder.
+/// Describes a file or package folder of another framework. A package runs in its own folder.
 fn suite_source(path: &Path, suite: Arc<Adapter>, here: &Path, known: &Known) -> Source {
     let root = path.parent().unwrap_or(Path::new("/"));
     let directory = if path.is_dir() { path } else { here };
@@ -491,7 +496,7 @@ fn suite_source(path: &Path, suite: Arc<Adapter>, here: &Path, known: &Known) ->
     }
 }
 
-/// Whether the file is a text, as git decides it: a file with a zero byte in its beginning is none.
+/// Whether the file is text by git's rule: no NUL byte near its beginning.
 pub fn is_text(file: &Path) -> bool {
     const LOOKED_AT: u64 = 8000;
     let mut beginning = Vec::new();
@@ -500,8 +505,8 @@ pub fn is_text(file: &Path) -> bool {
     read.is_ok() && !beginning.contains(&0)
 }
 
-/// The Node core folder that a single file belongs to: it lies in one of its groups, or asks for
-/// the folder's library by a relative path.
+/// Finds the Node.js core folder of a single file that is in one of its groups, or that requires
+/// its library by a relative path.
 fn core_root_of<'a>(file: &'a Path, text: &str) -> Option<&'a Path> {
     let has_library = |folder: &&Path| folder.join("common.js").is_file();
     let of_group = file.ancestors().nth(2).filter(has_library);
@@ -513,7 +518,7 @@ fn core_root_of<'a>(file: &'a Path, text: &str) -> Option<&'a Path> {
     })
 }
 
-/// `index.d.ts`: what TypeScript says about code that lies elsewhere.
+/// Whether the file holds only TypeScript declarations: `index.d.ts`.
 fn declares_types_only(file: &Path) -> bool {
     let stem = file.file_stem().unwrap_or_default();
     let ending = file.extension().unwrap_or_default().to_string_lossy();

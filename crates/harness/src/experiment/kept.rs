@@ -1,6 +1,8 @@
-//! Services that several runs share: a process of this very program has those of the session, another one those of a block.
+//! Services that several runs share: separate processes of this program run those of the session
+//! and those of a block.
 //!
-//! Decides when they are started and ended. What is done there is decided in `measure/roles`. Start at [`KeptServices::ready`].
+//! Decides when they start and stop; `measure/roles` decides what they do. Start at
+//! [`KeptServices::ready`].
 
 use crate::{Message, own_program};
 use speedwell_model::assignment::{Assignment, BackingService, Blank, Keeping, Scope};
@@ -10,21 +12,21 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The hidden command that has services live.
+/// Hidden command that runs shared services.
 pub const COMMAND: &str = "keep-services";
 
 /// Longer than any session.
 const LIFE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-/// How long the end of all of them may take.
+/// Time limit for stopping all services.
 const GRACE: Duration = Duration::from_secs(120);
-/// Between two looks whether the user wants to stop.
+/// Interval for checking whether the user has interrupted.
 const PULSE: Duration = Duration::from_millis(100);
-/// How much later than what it caused it may be heard that a service has ended.
+/// How much later than its consequences the end of a service may be reported.
 const LATER: Duration = Duration::from_millis(300);
 /// Lines of stderr kept with a failure.
 const TAIL_LINES: usize = 20;
 
-/// The services under way that several runs share. They end with this value.
+/// Running services that several runs share. Dropping this stops them.
 #[derive(Debug, Default)]
 pub struct KeptServices {
     of_session: Mutex<Option<Keeper>>,
@@ -32,8 +34,8 @@ pub struct KeptServices {
 }
 
 impl KeptServices {
-    /// Sees to it that the services of a run are ready that others share with it, and tells the run where they are. Those of
-    /// a block are started anew for each (case, block).
+    /// Makes sure that the shared services of a run are ready, and adds their addresses to the
+    /// assignment. Services of a block are restarted for each (case, block).
     ///
     /// # Errors
     /// The stage that failed.
@@ -65,7 +67,7 @@ impl KeptServices {
             let keeper = match slot.take_if(|keeper| is_it(keeper)) {
                 Some(keeper) => keeper,
                 None => {
-                    // Two at a time would be in each other's way.
+                    // Stopped first: two instances could conflict.
                     *slot = None;
                     Keeper::start(keeping, block)?
                 }
@@ -76,8 +78,8 @@ impl KeptServices {
         Ok(())
     }
 
-    /// Why a service cannot be used any more, if that is so; after a run that failed it is waited for a little, since it may be
-    /// heard later than what it caused.
+    /// Returns why a service has become unusable, if it has. After a failed run, waits briefly,
+    /// since the end of a service may be reported later than its consequences.
     pub(super) fn lost(&self, has_failed: bool) -> Option<StageFailure> {
         let within = if has_failed { LATER } else { Duration::ZERO };
         [&self.of_session, &self.of_block]
@@ -90,12 +92,12 @@ impl KeptServices {
             })
     }
 
-    /// Ends those of the block under way; what they remark, and what failed.
+    /// Stops the services of the current block. Returns their notes and failure.
     pub fn end_block(&self) -> Performed {
         end(&self.of_block)
     }
 
-    /// Ends all; what they remark, and the first failure.
+    /// Stops all services. Returns their notes and the first failure.
     pub fn end(&self) -> Performed {
         let mut ended = end(&self.of_block);
         let last = end(&self.of_session);
@@ -110,14 +112,14 @@ fn end(slot: &Mutex<Option<Keeper>>) -> Performed {
     keeper.map_or_else(Performed::default, Keeper::end)
 }
 
-/// The process that has services live. Dropping it ends them.
+/// Process that runs shared services. Dropping it stops them.
 #[derive(Debug)]
 struct Keeper {
     keeping: Keeping,
     block: Option<(usize, u32)>,
     service: Service,
     heard: Receiver<Message>,
-    /// Where its services are.
+    /// Addresses of its services.
     places: Vec<Blank>,
 }
 
@@ -166,7 +168,7 @@ impl Keeper {
         }
     }
 
-    /// Why its services cannot be used any more, if that is heard within this time.
+    /// Returns why its services have become unusable, if that is reported within this time.
     fn lost(&self, within: Duration) -> Option<StageFailure> {
         match self.heard.recv_timeout(within) {
             Ok(said) => failure_of(&said),
@@ -179,7 +181,7 @@ impl Keeper {
         }
     }
 
-    /// It ended without a word.
+    /// Builds the failure of a process that ended without a report.
     fn silent(self) -> StageFailure {
         let outcome = self.service.stop();
         let (how, stderr_tail) = match outcome {
@@ -216,13 +218,13 @@ impl Keeper {
     }
 }
 
-/// What failed, as the process told it at its end.
+/// Extracts the failure from the process's final report.
 fn failure_of(said: &Message) -> Option<StageFailure> {
     let performed: Performed = serde_json::from_str(&said.get("json")?).ok()?;
     performed.failure
 }
 
-/// Sends the order, and hands on what is said.
+/// Sends the assignment, and forwards received messages.
 struct Hearing {
     opening: Vec<u8>,
     heard: Sender<Message>,
@@ -235,7 +237,7 @@ impl Conversation for Hearing {
 
     fn received(&mut self, line: &[u8]) -> Next {
         if let Some(message) = Message::parse(line) {
-            // Whoever has no more interest in it ends the process.
+            // If nobody listens, the process is about to be stopped.
             let _ = self.heard.send(message);
         }
         Next::Wait

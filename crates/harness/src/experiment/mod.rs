@@ -1,8 +1,8 @@
-//! Runs of experiments: each is performed by a process of this very program, which gets everything it has to do as
-//! one order and answers with everything that came of it.
+//! Runs of experiments: a process of this program performs each one, receiving a single assignment
+//! and returning a single report.
 //!
-//! It decides what of an answer is a sample and what a failure. What is done is decided by the definition file
-//! (`suite/experiment`), how by `runner/experiment`. Start at [`perform`].
+//! Decides which parts of a report are samples and which are failures. The definition file
+//! (`suite/experiment`) decides what is done, `runner/experiment` how. Start at [`perform`].
 
 mod kept;
 mod profiled;
@@ -28,13 +28,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The hidden command that performs a run.
+/// Hidden command that performs a run.
 pub const COMMAND: &str = "perform-run";
 
-/// What the process that performs a run gets beyond the limit of the run.
+/// Time beyond the run's limit after which its process is killed.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// The harness for experiments.
+/// Harness for experiments.
 pub struct Experiments;
 
 impl Harness for Experiments {
@@ -83,8 +83,8 @@ impl Harness for Experiments {
     }
 }
 
-/// What the file means with the values that were set. Those of loads beside other benchmarks may be meant for the
-/// others.
+/// Reads the file with the user's values. Values for a load file that is measured with other
+/// benchmarks may be meant for those, so unknown names are ignored.
 fn read<'a>(
     definition: &'a Definition,
     source: &Source,
@@ -104,12 +104,12 @@ fn read<'a>(
     definition.experiment_with(set)
 }
 
-/// What a run has to do.
+/// Work of one run.
 struct Order {
     assignment: Assignment,
-    /// Where its random choices come from.
+    /// Seed of its random choices.
     seed: u64,
-    /// The names of its metrics, the headline first.
+    /// Names of its metrics, the primary one first.
     metrics: Vec<String>,
 }
 
@@ -132,7 +132,7 @@ fn resolved(job: &Job, setting: &Setting<'_>) -> anyhow::Result<Order> {
     if job.test {
         shorten(&mut assignment);
     }
-    // A load of the short form tells everything in an order of its own, its rate first.
+    // A short-form load reports all metrics in its own order, its rate first.
     let told = match group.kind {
         GroupKind::Load => 0,
         _ => group.metrics.len(),
@@ -147,7 +147,7 @@ fn resolved(job: &Job, setting: &Setting<'_>) -> anyhow::Result<Order> {
     })
 }
 
-/// A trial is one request.
+/// Reduces a load to a single request for a trial.
 fn shorten(assignment: &mut Assignment) {
     match &mut assignment.work {
         Work::Command => {}
@@ -160,7 +160,7 @@ fn shorten(assignment: &mut Assignment) {
     }
 }
 
-/// Has a process of this program do what it is told.
+/// Starts a process of this program that performs the assignment.
 fn answered_by_process(
     assignment: &Assignment,
     seed: u64,
@@ -170,7 +170,7 @@ fn answered_by_process(
         channel: Channel::Harness,
         limit: match assignment.work {
             Work::Load(_) => setting.limit,
-            // The process keeps the limits of every stage itself; this one is for when it does not.
+            // The process enforces the limits of each stage itself; this one is a fallback.
             _ => setting.limit + GRACE,
         },
         pin: setting.pin.cloned(),
@@ -183,7 +183,7 @@ fn answered_by_process(
     Ok((outcome, events))
 }
 
-/// Has a process perform a run when the services are ready that others share with it.
+/// Performs a run once its shared services are ready.
 fn beside_kept_services(mut order: Order, job: &Job, setting: &Setting<'_>) -> Attempt {
     let Some((kept, block)) = setting.kept else {
         return perform(&order, job, setting);
@@ -211,14 +211,14 @@ fn beside_kept_services(mut order: Order, job: &Job, setting: &Setting<'_>) -> A
         };
     }
     let mut attempt = perform(&order, job, setting);
-    // A target whose database is gone fails because of that.
+    // A lost service is reported first: a target whose database is gone fails because of that.
     if let Some(why) = kept.lost(attempt.failure.is_some()) {
         attempt.failure = Some(failed(why));
     }
     attempt
 }
 
-/// Has a process perform a run.
+/// Performs a run in a process.
 fn perform(order: &Order, job: &Job, setting: &Setting<'_>) -> Attempt {
     let plain = replayed(&order.assignment);
     match answered_by_process(&order.assignment, order.seed, setting) {
@@ -260,15 +260,15 @@ fn perform(order: &Order, job: &Job, setting: &Setting<'_>) -> Attempt {
     }
 }
 
-/// What came of a run, as its process told it.
+/// Extracts the report from a message.
 fn performed(told: &Message) -> Option<Performed> {
     serde_json::from_str(&told.get("json")?).ok()
 }
 
-/// The port in lines to be typed, where any will do: that of the run is somebody else's by now.
+/// Port shown in replay commands, where any port works; that of the run may be in use by now.
 const ANY_PORT: u16 = 3000;
 
-/// What a person would type to start the target by hand, or to send the load.
+/// Builds the command a user would type to start the target, or to send the load.
 fn replayed(assigned: &Assignment) -> Spec {
     let target = &assigned.target;
     let port = match &assigned.work {
@@ -305,20 +305,20 @@ fn replayed(assigned: &Assignment) -> Spec {
     }
 }
 
-/// Variables for the server alone: what sends the load must not have them.
+/// Exports variables for the server alone; they must not affect the load generator.
 fn exports(environment: &[(String, String)]) -> String {
     let one = |(name, value): &(String, String)| format!("export {name}={}; ", quote(value));
     environment.iter().map(one).collect()
 }
 
-/// Its figures as samples.
+/// Converts the report to samples.
 fn observation(
     job: &Job,
     metrics: &[String],
     mut performed: Performed,
     load: Option<String>,
 ) -> Observation {
-    // What the file asks for comes first, because the first metric is the one that decides.
+    // Metrics of the file come first, because the first metric is the one compared.
     performed.figures.sort_by_key(|measure| {
         let place = metrics.iter().position(|name| *name == measure.metric.name);
         place.unwrap_or(metrics.len())

@@ -1,5 +1,5 @@
-//! Runs that are recorded instead of timed. Both sides of a comparison must do the same work, so a load that lasts
-//! for a time becomes one of so many requests.
+//! Runs that are profiled instead of timed. All variants must do the same work, so a load with a
+//! duration becomes one with a number of requests.
 
 use super::{Job, Order, Setting, answered_by_process, performed, resolved};
 use anyhow::{Context, bail};
@@ -9,17 +9,17 @@ use speedwell_model::{Profile, Recorded};
 use speedwell_process::{Ended, interrupted};
 use std::sync::Arc;
 
-/// How a case is recorded, the same under every variant.
+/// Profiling of a case, the same under every variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProfileOrder {
-    /// With what, from when on.
+    /// Tool and start of the recording.
     pub profiling: Profiling,
-    /// Requests of a load, where the file gives it a time and not a number.
+    /// Number of requests of a load for which the file gives a duration.
     pub requests: Option<u64>,
 }
 
-/// Has a process perform a run that is recorded. That nothing was recorded is an answer, too; `None` if the user
-/// does not want to wait for one.
+/// Profiles a run in a process. A missing profile is a valid result; `None` only if the user
+/// interrupted.
 pub fn record(job: &Job, setting: &Setting<'_>, order: &ProfileOrder) -> Option<Recorded> {
     let recorded = match profile(job, setting, order) {
         Ok(profile) => Recorded::Taken(Arc::new(profile)),
@@ -55,8 +55,8 @@ fn profile(job: &Job, setting: &Setting<'_>, order: &ProfileOrder) -> anyhow::Re
     Ok(profile)
 }
 
-/// Makes the work the same for all variants, and leaves out what is only measured. Gives what a reader should know
-/// of that, as a sentence.
+/// Makes the work the same for all variants, and removes what only matters for measuring. Returns a
+/// note for readers, if the load changed.
 fn prepare(assignment: &mut Assignment, order: &ProfileOrder) -> anyhow::Result<Option<String>> {
     assignment.profile = Some(order.profiling);
     assignment.also.clear();
@@ -67,14 +67,14 @@ fn prepare(assignment: &mut Assignment, order: &ProfileOrder) -> anyhow::Result<
         Work::Load(_) => bail!("loads of the short form are not recorded"),
     };
     let load = &mut service.load;
-    // Only our own generator ends after a number of requests whatever else is asked of it.
+    // Only the built-in generator stops after a number of requests regardless of other options.
     load.spec.client = Client::Builtin;
     let requests = match load.spec.count {
         Some(requests) => requests,
         None => {
             let served = order.requests;
             let served = served.context("no timed run tells how many requests it can serve")?;
-            // Fewer than there are connections would leave some without work.
+            // Fewer requests than connections would leave some connections unused.
             served.max(u64::from(load.in_flight()))
         }
     };

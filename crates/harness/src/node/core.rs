@@ -1,8 +1,8 @@
-//! Unmodified Node core benchmark scripts with their folder's own, untouched `common.js`.
+//! Unmodified Node.js core benchmark scripts with their folder's own, untouched `common.js`.
 //!
-//! Cases are enumerated by [`super::probe`]; one sample is one process started directly in
-//! the role that the original gives to its grandchildren, so that it costs one start of Node
-//! instead of two or three. Scripts that start their cases in ways of their own are executed whole.
+//! [`super::probe`] enumerates the cases. Each sample is one process, started directly in the role
+//! that the original gives to its grandchildren, so that it costs one start of Node.js instead of
+//! two or three. Scripts that start their cases in their own ways are executed whole.
 
 use crate::attempt::{invalid, not_described};
 use crate::job::{Description, Job, Parameter, Request, Route, Setting, Source, Trial};
@@ -17,7 +17,7 @@ use speedwell_model::{Case, Cause, Value};
 use speedwell_process::{Channel, Spec, run};
 use std::path::{Path, PathBuf};
 
-/// The harness for folders that bring their own `common.js`.
+/// Harness for folders with their own `common.js`.
 pub struct NodeCore;
 
 impl Harness for NodeCore {
@@ -43,7 +43,7 @@ impl Harness for NodeCore {
     }
 
     fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
-        // Failures are repeated with what matters; port and search path are ours to choose.
+        // Replay commands omit port and search path, which are ours to choose.
         let bare = bare_spec(job, setting);
         let (spec, shim) = with_http_tool(bare.clone(), job.http_tool.as_deref());
         let bare = with_stand_in(bare, shim.as_ref());
@@ -64,8 +64,8 @@ impl Harness for NodeCore {
                     fault = skipped.or(fault);
                 }
                 let mut seen = reports.observations;
-                // The library is not ours to read a clock in, so it is the time of the whole process; with an HTTP tool
-                // that would be most of all the tool's.
+                // We cannot read a clock inside the folder's library, so this is the time of the
+                // whole process; with an HTTP tool, most of it would be the tool's.
                 if let (Some(_), [one], None) = (expected, &mut seen[..], &job.http_tool) {
                     let usage = &outcome.usage;
                     one.add_cpu_times(&[usage.cpu_ns() as f64]);
@@ -80,7 +80,7 @@ impl Harness for NodeCore {
     }
 }
 
-/// Why such a folder is not measured with the program.
+/// Returns why the program cannot measure such a folder.
 fn refusal(program: &Path) -> Option<&'static str> {
     (Runtime::detect(program) == Runtime::Deno).then_some(
         "a folder with a common.js of its own reports over a channel of Node.js, over which Deno is not measured; files \
@@ -88,13 +88,13 @@ fn refusal(program: &Path) -> Option<&'static str> {
     )
 }
 
-/// Cases as the file gives them, with the user's values in place.
+/// Enumerates the file's cases, with the user's values applied.
 fn enumerate(source: &Source, request: &Request) -> Probed {
     probe(source, request, request.assignments())
 }
 
-/// Cases for a trial: every combination of the values that are words, with the small numbers that
-/// the file itself uses for trials. The original tries one case a file, so that broken ones stay
+/// Enumerates cases for a trial: every combination of non-numeric values, with the small numbers
+/// that the file uses for trials. The original tries one case per file, so that broken ones go
 /// unnoticed, and ignores the user's values.
 fn enumerate_trial(source: &Source, request: &Request) -> Probed {
     let trial = |more: Vec<String>| {
@@ -136,8 +136,8 @@ fn enumerate_trial(source: &Source, request: &Request) -> Probed {
     Probed::Cases(found)
 }
 
-/// `name=value` for the words that usual cases have and the file's own trial has not, unless the
-/// file or the user chose a special value for that parameter.
+/// Returns `name=value` for non-numeric values that the full cases have and the file's own trial
+/// lacks, unless the file or the user chose a special value for that parameter.
 fn words_left_out(usual: &Enumeration, small: &Enumeration, request: &Request) -> Vec<String> {
     let first = |found: &Enumeration, name: &str| {
         found
@@ -159,7 +159,7 @@ fn words_left_out(usual: &Enumeration, small: &Enumeration, request: &Request) -
         .collect()
 }
 
-/// Whether two cases differ in numbers at most.
+/// Whether two cases differ at most in numbers.
 fn same_words(case: &Recorded, other: &Recorded) -> bool {
     let own = values(&case.args);
     let others = values(&other.args);
@@ -220,8 +220,8 @@ fn described(source: &Source, request: &Request, found: Enumeration, tool: &Choi
     description
 }
 
-/// The parameters that the file declares. Where they could not be observed and the user set values,
-/// cases also carry names that the file does not know, so it is asked once more without them.
+/// Returns the parameters that the file declares. If they could not be observed and the user set
+/// values, the cases also carry names unknown to the file, so enumerates again without the values.
 fn declared(source: &Source, request: &Request, found: &Enumeration) -> Vec<Parameter> {
     if let Some(declared) = &found.declared {
         let parameter = |known: &Declared| Parameter {
@@ -259,7 +259,7 @@ fn whole_file(source: &Source, request: &Request, tool: &Choice) -> Description 
     }
 }
 
-/// The job with its HTTP tool, of which a tool of the user's choice is an argument as well.
+/// Sets the HTTP tool of a job; a tool that the user chose becomes an argument as well.
 pub(super) fn with_tool(mut job: Job, tool: &Choice) -> Job {
     match tool {
         Choice::NotNeeded => {}
@@ -275,7 +275,7 @@ pub(super) fn with_tool(mut job: Job, tool: &Choice) -> Job {
     job
 }
 
-/// Name and values of `name=value` words; the kinds are guessed until a report tells them.
+/// Parses `name=value` words; value kinds are guessed until a report gives them.
 fn values(arguments: &[String]) -> Vec<(String, Value)> {
     let pair = |word: &String| {
         let (name, value) = word.split_once('=')?;
@@ -327,8 +327,8 @@ fn bare_spec(job: &Job, setting: &Setting<'_>) -> Spec {
     spec
 }
 
-/// A word as the folder's own library is told it: our generator is unknown there, so it stands in for
-/// a tool that is known.
+/// Translates an argument for the folder's own library, which does not know our generator: it is
+/// replaced by the name of a known tool.
 fn argument_text(word: &str, job: &Job) -> String {
     match (word.strip_prefix("benchmarker="), &job.http_tool) {
         (Some(OWN), Some(tool)) => format!("benchmarker={}", stands_in_for(tool)),
@@ -336,8 +336,8 @@ fn argument_text(word: &str, job: &Job) -> String {
     }
 }
 
-/// The same, with the chosen HTTP tool in reach: through a stand-in that keeps what it prints, or
-/// directly where none can be made.
+/// Makes the chosen HTTP tool available: through a shim that saves its output, or directly if no
+/// shim can be created.
 fn with_http_tool(spec: Spec, tool: Option<&str>) -> (Spec, Option<Shim>) {
     let serial = next_serial();
     let Some(shim) = tool.and_then(|tool| Shim::new(tool, &serial)) else {
@@ -351,7 +351,7 @@ fn with_http_tool(spec: Spec, tool: Option<&str>) -> (Spec, Option<Shim>) {
     (spec, Some(shim))
 }
 
-/// What repeats a failure finds our generator as the process did.
+/// Makes our generator available to the replay command as it was to the process.
 fn with_stand_in(bare: Spec, shim: Option<&Shim>) -> Spec {
     let own = shim.filter(|shim| shim.tool() == OWN);
     match (own, std::env::var("PATH")) {

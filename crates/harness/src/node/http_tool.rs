@@ -1,10 +1,11 @@
-//! Which HTTP tool a script is measured with: found once, by us, never by measured processes.
+//! Chooses the HTTP tool for a script: found once, by us, never by measured processes.
 //!
-//! Node core's `common.js` runs `wrk -h`, `autocannon -h` and `h2load -h` whenever it is loaded, in every measured process (up to
-//! 3.5 times the cost of the process itself). The folder's own file stays untouched, so the tools are hidden instead: a folder of
-//! `PATH` that holds one is replaced by a folder of links to everything else in it ([`without_tools`]). A stand-in ([`Shim`]) takes
-//! the place of the tool that is used: it starts the real one and keeps a copy of what it prints, because `common.js` keeps the
-//! rate alone, or our own generator, which that library does not know.
+//! Node.js core's `common.js` runs `wrk -h`, `autocannon -h` and `h2load -h` whenever it is loaded,
+//! in every measured process (up to 3.5 times the cost of the process itself). The folder's own
+//! file stays untouched, so the tools are hidden instead: each `PATH` folder that contains one is
+//! replaced by a folder of links to everything else in it ([`without_tools`]). A [`Shim`] replaces
+//! the tool that is used: it starts the real tool and saves its output, because `common.js` keeps
+//! only the rate, or starts our own generator, which that library does not know.
 
 use crate::cache_folder;
 use crate::job::{Request, Trial, UsualTool};
@@ -21,41 +22,42 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Our own generator among the tools.
+/// Tool name of our own generator.
 pub(super) const OWN: &str = "speedwell";
 
-/// The same where the server speaks HTTP/2, which Node core's library only knows of `h2load`. Never shown.
+/// Our generator for an HTTP/2 server, which Node.js core's library loads only with `h2load`. Never
+/// shown.
 const OWN_HTTP2: &str = "speedwell-http2";
 
-/// Tools in the order in which Node core prefers them, of those that measure throughput.
+/// Tools for throughput, in Node.js core's order of preference.
 const PREFERRED: [&str; 2] = ["wrk", "autocannon"];
 
-/// What a script's HTTP load is made with.
+/// HTTP tool of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// The script makes no HTTP load.
+    /// The script sends no HTTP load.
     NotNeeded,
-    /// This tool; `argument` says whether the script must be told.
+    /// This tool; `argument` if it must be passed to the script.
     Tool { name: String, argument: bool },
-    /// None is installed.
+    /// No tool is installed.
     Missing { reason: String },
 }
 
-/// Who starts the tools.
+/// Library that starts the tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Library {
     /// Our own package, which knows our generator.
     Ours,
-    /// Node core's `common.js`, for which our generator has to stand in for a tool that it knows.
+    /// Node.js core's `common.js`, for which our generator must pose as a tool that it knows.
     NodeCore,
 }
 
-/// Chooses the tool for a script with this `text`, of which `request` is asked.
+/// Chooses the tool for a script with this `text`.
 pub(super) fn choose(text: &str, request: &Request, library: Library) -> Choice {
     if !text.contains("bench.http(") {
         return Choice::NotNeeded;
     }
-    // The library prefers what the script passes to it over what the command line says.
+    // The library prefers the script's choice over the command line's.
     if let Some(name) = own_choice(text) {
         return named_by_script(&name, text, request, library);
     }
@@ -87,8 +89,8 @@ pub(super) fn choose(text: &str, request: &Request, library: Library) -> Choice 
     }
 }
 
-/// What a script names itself is what it gets. Where that is missing, our own generator takes its
-/// place and its name is on the results.
+/// Uses the tool that the script names. If it is missing, our own generator replaces it, and its
+/// name is shown with the results.
 fn named_by_script(name: &str, text: &str, request: &Request, library: Library) -> Choice {
     let choice = available(name, false);
     let is_missing = matches!(choice, Choice::Missing { .. });
@@ -105,7 +107,7 @@ fn named_by_script(name: &str, text: &str, request: &Request, library: Library) 
     }
 }
 
-/// Our generator under the name that says how it has to be started. Our own package tells the protocol by itself.
+/// Name of our generator for the script's protocol. Our own package detects the protocol itself.
 fn own_tool(text: &str, library: Library) -> &'static str {
     if library == Library::NodeCore && speaks_http2(text) {
         OWN_HTTP2
@@ -114,7 +116,8 @@ fn own_tool(text: &str, library: Library) -> &'static str {
     }
 }
 
-/// Whether `http2` is the only HTTP module that a script requires. Its address does not say what its server speaks.
+/// Whether `http2` is the only HTTP module that a script requires. The URL does not show which
+/// protocol its server speaks.
 fn speaks_http2(text: &str) -> bool {
     let asks_for = |module: &str| {
         ["'", "\""].iter().any(|quote| {
@@ -125,7 +128,7 @@ fn speaks_http2(text: &str) -> bool {
     asks_for("http2") && !asks_for("http") && !asks_for("https")
 }
 
-/// A tool that the script itself asks for.
+/// The tool that the script itself names.
 fn own_choice(text: &str) -> Option<String> {
     let (_, after) = text.split_once("benchmarker:")?;
     let word = after.trim_start().strip_prefix(['\'', '"'])?;
@@ -145,7 +148,7 @@ fn available(name: &str, argument: bool) -> Choice {
     }
 }
 
-/// Where a program lies in `PATH`.
+/// Finds a program in `PATH`.
 pub(super) fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
@@ -153,7 +156,8 @@ pub(super) fn find(name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// wrk prints percentiles only when asked to; the other tools need no further words.
+/// Shim that saves the output. wrk prints percentiles only on request; the other tools need no
+/// further options.
 const COPIES: &str = r#"#!/bin/sh
 # Written by speedwell: starts the HTTP tool and keeps a copy of its output.
 [ "$1" = -h ] && exec "$SPEEDWELL_HTTP_TOOL" "$@"
@@ -164,9 +168,9 @@ printf '%s\n' "$output" | tee "$SPEEDWELL_HTTP_OUTPUT"
 exit "$status"
 "#;
 
-/// The words of wrk and autocannon become ours: `-d` is the length of the load, `-c` means the same,
-/// `-t` is left out because threads are ours to choose. What is printed is the one figure that the
-/// library reads of either tool.
+/// Shim that translates options of wrk and autocannon to ours: `-d` is the duration, `-c` has the
+/// same meaning, `-t` is dropped because we choose the threads. Prints the only number that the
+/// library reads from either tool.
 const TRANSLATES: &str = r#"#!/bin/sh
 # Written by speedwell: its own load generator in the place of wrk or autocannon.
 [ "$1" = -h ] && exit 0
@@ -195,8 +199,8 @@ case $tool in
 esac
 "#;
 
-/// The words of h2load become ours: `-n` and `-c` mean the same, `-c` counts connections of `-m` streams, and `-T` ends
-/// the load where the number of requests does not.
+/// Shim that translates options of h2load to ours: `-n` has the same meaning, `-c` counts
+/// connections of `-m` streams, and `-T` is the duration.
 const TRANSLATES_HTTP2: &str = r#"#!/bin/sh
 # Written by speedwell: its own load generator in the place of h2load.
 [ "$1" = -h ] && exit 0
@@ -224,16 +228,16 @@ rate=${output#*\"rate\":} rate=${rate%%[,\}]*}
 printf 'finished, %.2f req/s\n' "$rate"
 "#;
 
-/// The tools that Node core's library is told to use where ours is meant.
+/// Names under which our generator is passed to Node.js core's library.
 const STANDS_IN_FOR: &str = "wrk";
 const STANDS_IN_FOR_HTTP2: &str = "h2load";
 
-/// The name of a tool as the user knows it.
+/// User-visible name of a tool.
 pub(super) fn shown_name(tool: &str) -> &str {
     if tool == OWN_HTTP2 { OWN } else { tool }
 }
 
-/// What Node core's library is told to start for a tool.
+/// Name under which Node.js core's library starts a tool.
 pub(super) fn stands_in_for(tool: &str) -> &str {
     match tool {
         OWN => STANDS_IN_FOR,
@@ -242,7 +246,7 @@ pub(super) fn stands_in_for(tool: &str) -> &str {
     }
 }
 
-/// A stand-in, ready for one process.
+/// A shim for one process.
 #[derive(Debug)]
 pub struct Shim {
     tool: String,
@@ -252,7 +256,8 @@ pub struct Shim {
 }
 
 impl Shim {
-    /// The stand-in for `tool`; `None` for one that is no program, or where none can be written.
+    /// Creates the shim for `tool`; `None` if the tool is not a program, or the shim cannot be
+    /// written.
     pub fn new(tool: &str, serial: &str) -> Option<Shim> {
         let is_own = shown_name(tool) == OWN;
         if !is_own && !TOOLS.contains(&tool) {
@@ -276,17 +281,17 @@ impl Shim {
         })
     }
 
-    /// The tool that makes the load.
+    /// Name of the tool that sends the load.
     pub fn tool(&self) -> &str {
         &self.tool
     }
 
-    /// The folder to put in front of the search path.
+    /// Folder to prepend to the search path.
     pub fn folder(&self) -> &PathBuf {
         &self.folder
     }
 
-    /// Variables that the stand-in reads.
+    /// Variables that the shim reads.
     pub fn environment(&self) -> [(String, String); 2] {
         [
             (
@@ -300,20 +305,20 @@ impl Shim {
         ]
     }
 
-    /// Where the stand-in keeps what the tool prints.
+    /// File to which the shim saves the tool's output.
     fn output(&self) -> PathBuf {
         self.scratch.path("output")
     }
 
-    /// What the tool told, once it has ended.
+    /// Parses the tool's output after it has ended.
     pub fn figures(&self) -> Option<Json> {
         let output = fs::read_to_string(self.output()).ok()?;
         HttpOutput::read(&self.tool, &output).map(|output| output.figures())
     }
 }
 
-/// The folder with our generator under the names of other tools. The program stands in the script, so
-/// that a line that repeats a failure needs this folder in its search path and nothing else.
+/// Creates a folder with our generator under the names of other tools. The script contains the path
+/// of the program, so that a replay command needs only this folder in its search path.
 fn translator(tools: &Path, program: &Path, serial: &str) -> Option<PathBuf> {
     let mut hasher = DefaultHasher::new();
     program.hash(&mut hasher);
@@ -330,7 +335,7 @@ fn translator(tools: &Path, program: &Path, serial: &str) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Writes a script that can be executed, unless it is there already.
+/// Writes an executable script, unless it exists already.
 fn write(script: &Path, text: &str, serial: &str) -> Option<()> {
     if fs::read_to_string(script).ok().as_deref() == Some(text) {
         return Some(());
@@ -343,11 +348,11 @@ fn write(script: &Path, text: &str, serial: &str) -> Option<()> {
     fs::rename(&draft, script).ok()
 }
 
-/// The tools that are looked for when a script is loaded.
+/// Tools that Node.js core's library looks for when a script is loaded.
 pub const TOOLS: [&str; 3] = ["wrk", "autocannon", "h2load"];
 
-/// `path` without the [`TOOLS`], except `visible`. A folder that cannot be shadowed stays as it
-/// is: a slower start is better than a program that is not found.
+/// Hides the [`TOOLS`] except `visible` from `path`. A folder that cannot be replaced stays: a
+/// slower start is better than a program that is not found.
 pub fn without_tools(path: &OsStr, visible: Option<&str>) -> OsString {
     let hidden: Vec<&str> = TOOLS
         .into_iter()
@@ -366,9 +371,10 @@ pub fn without_tools(path: &OsStr, visible: Option<&str>) -> OsString {
     std::env::join_paths(folders).unwrap_or_else(|_| path.to_owned())
 }
 
-/// The folder of links for `folder`, made on first use and again when the folder changed.
+/// Returns the folder of links that replaces `folder`, created on first use and whenever the folder
+/// has changed.
 fn shadow(folder: &Path, hidden: &[&str], cache: &Path) -> Option<PathBuf> {
-    // Held while links are made: processes are started by several threads at once.
+    // Held while creating links: several threads start processes.
     static MAKING: Mutex<()> = Mutex::new(());
     let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let changed = fs::metadata(folder).ok()?;
@@ -405,8 +411,8 @@ fn shadow(folder: &Path, hidden: &[&str], cache: &Path) -> Option<PathBuf> {
     target.is_dir().then_some(target)
 }
 
-/// Gives the process a port and a temporary folder of its own, so that two of them can run at the
-/// same time, and a search path without tools that it would only waste time on.
+/// Gives the process its own port and temporary folder, so that two can run at the same time, and a
+/// search path without tools that would only cost time.
 pub fn with_surroundings(mut spec: Spec, http_tool: Option<&str>) -> Spec {
     if let Some(port) = free_port() {
         spec = spec.env("PORT", port.to_string());
@@ -422,7 +428,7 @@ pub fn with_surroundings(mut spec: Spec, http_tool: Option<&str>) -> Spec {
     spec
 }
 
-/// A number that no other process of this or another session uses at the same time.
+/// Returns a number unique among concurrent processes of all sessions.
 pub fn next_serial() -> String {
     static SERIAL: AtomicU32 = AtomicU32::new(0);
     format!(
@@ -515,7 +521,7 @@ mod tests {
             let text = format!("{modules}; {LOAD}");
             let chosen = choose(&text, &request, Library::NodeCore);
             assert_eq!(chosen, tool(expected, true), "{modules}");
-            // Our own package finds out by itself.
+            // Our own package detects the protocol itself.
             assert_eq!(choose(&text, &request, Library::Ours), tool(OWN, true));
         }
         assert_eq!(
@@ -536,7 +542,7 @@ mod tests {
         let words = "-n 1000 -c 2 -t 2 -m 20 -T 5 http://127.0.0.1:80/p";
         let mut h2load = std::process::Command::new(tools.join("h2load"));
         let answer = h2load.args(words.split(' ')).output().unwrap();
-        // What Node core's library looks for.
+        // The line that Node.js core's library looks for.
         assert_eq!(answer.stdout, b"finished, 1234.50 req/s\n");
         let words = fs::read_to_string(folder.path().join("program.words")).unwrap();
         let expected =

@@ -1,7 +1,8 @@
 //! JavaScript files that use our package, driven over the harness protocol.
 //!
-//! What is said over the protocol is the same for every language; here is how Node.js, Bun and Deno are started,
-//! and what a file that starts its cases itself needs instead: it is listened to over Node's own channel ([`Reports`]).
+//! The protocol is the same for every language. This module starts Node.js, Bun and Deno, and
+//! handles files that start their cases themselves: those report over Node.js's own channel
+//! ([`Reports`]).
 
 pub mod core;
 pub mod http_tool;
@@ -20,7 +21,7 @@ use speedwell_model::Cause;
 use speedwell_process::{Channel, Spec, run};
 use std::path::PathBuf;
 
-/// The harness for files that use our package.
+/// Harness for files that use our package.
 pub struct Node;
 
 impl Harness for Node {
@@ -31,7 +32,8 @@ impl Harness for Node {
                 spec.environment
                     .extend(probe::search_path(&request.variant));
                 let draft = draft(source, request);
-                // What a file declares depends on no flag of Node.js; Deno says only by its own what a file may do.
+                // A file's declarations do not depend on flags of Node.js; Deno's flags decide what
+                // the file may do.
                 let flags = match runtime {
                     Runtime::Deno => runtime.arguments(&request.variant.arguments),
                     _ => Vec::new(),
@@ -61,7 +63,7 @@ impl Harness for Node {
         if job.route == Route::Parent {
             return perform_whole(job, setting, &spec);
         }
-        // What the reader is to repeat is the file itself, not our side of the protocol.
+        // A replay command starts the file itself, without the protocol.
         let plain = plain_spec(job, setting);
         protocol::perform(job, setting, &spec, &plain, Loop::OfTheFile)
     }
@@ -71,14 +73,14 @@ impl Harness for Node {
     }
 }
 
-/// What all cases of the file have in common, with the HTTP tool that it needs.
+/// Common part of all jobs of the file, with the HTTP tool it needs.
 fn draft(source: &Source, request: &Request) -> Job {
     let text = std::fs::read_to_string(&source.file).unwrap_or_default();
     let tool = http_tool::choose(&text, request, http_tool::Library::Ours);
     core::with_tool(protocol::draft(source, request), &tool)
 }
 
-/// A process of the harness itself.
+/// Builds a process of the harness itself.
 fn harness_spec(
     program: &std::path::Path,
     source: &Source,
@@ -90,7 +92,7 @@ fn harness_spec(
     spec.unset = FOREIGN.map(str::to_owned).to_vec();
     spec.channel = Channel::Harness;
     if Runtime::detect(program) == Runtime::Deno {
-        // It colours what it writes to a pipe as well, and the end of that is shown with a failure.
+        // Deno colors its output even in a pipe, and the end of it is shown with a failure.
         spec.environment.push(("NO_COLOR".into(), "1".into()));
     }
     Ok(http_tool::with_surroundings(spec, tool))
@@ -117,7 +119,7 @@ fn measuring_spec(job: &Job, setting: &Setting<'_>) -> Result<Spec, Cause> {
     Ok(spec)
 }
 
-/// The line that a person would type to see the same case.
+/// The command a user would type to run the same case.
 fn plain_spec(job: &Job, setting: &Setting<'_>) -> Spec {
     let flags = flags(job, setting);
     Spec {
@@ -127,13 +129,13 @@ fn plain_spec(job: &Job, setting: &Setting<'_>) -> Spec {
     }
 }
 
-/// What the user gives the program, then what the file asks for.
+/// Flags given by the user, then those required by the file.
 fn flags(job: &Job, setting: &Setting<'_>) -> Vec<String> {
     let own = Runtime::detect(&setting.program).arguments(&setting.variant.arguments);
     [&own[..], &job.flags].concat()
 }
 
-/// A start of the file without us, except that it finds our package.
+/// Starts the file without the harness, but with our package available.
 fn by_hand(
     program: &std::path::Path,
     source: &Source,

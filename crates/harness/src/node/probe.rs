@@ -1,8 +1,8 @@
-//! Enumeration of a Node.js file: its own code computes its cases, nothing is measured.
+//! Enumerates the cases of a Node.js file by running its own code, without measuring.
 //!
-//! A preload replaces the fork that would start a case and hands over what would have been
-//! started. Filters, groups and future options of the original come for free, because it is the
-//! original that runs.
+//! A preload replaces the fork that would start a case, and hands over what would have been
+//! started. Filters, groups and future options of the original work without further support,
+//! because the original itself runs.
 
 use crate::job::{Request, Source};
 use crate::remembered::{self, Depends, Origin};
@@ -23,7 +23,7 @@ pub(super) const FOREIGN: [&str; 6] = [
     "NODE_BENCHMARK_FLAGS",
 ];
 
-/// What the preload hands over when the process ends.
+/// Output of the preload at the end of the process.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Enumeration {
     pub cases: Vec<Recorded>,
@@ -31,7 +31,7 @@ pub(super) struct Enumeration {
     pub needs_parent: bool,
     #[serde(default)]
     pub error: Option<Thrown>,
-    /// The parameters that the file declares, where its library could be observed.
+    /// Parameters that the file declares, if its library could be observed.
     #[serde(default)]
     pub declared: Option<Vec<Declared>>,
     #[serde(default)]
@@ -43,13 +43,13 @@ pub(super) struct Enumeration {
 }
 
 impl Enumeration {
-    /// Files that were loaded or read to learn this.
+    /// Files that were loaded or read during the enumeration.
     pub fn loaded(&self) -> &[PathBuf] {
         &self.depends.files
     }
 }
 
-/// A parameter as the file declares it.
+/// A parameter as declared by the file.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Declared {
     pub name: String,
@@ -62,7 +62,7 @@ pub(super) struct Recorded {
     pub args: Vec<String>,
     #[serde(rename = "execArgv")]
     pub flags: Vec<String>,
-    /// In a trial the same case with the values that are measured; see [`crate::Job::measured`].
+    /// In a trial, the same case with its regular values; see [`crate::Job::measured`].
     #[serde(skip)]
     pub measured: Option<Box<Recorded>>,
 }
@@ -76,13 +76,13 @@ pub(super) struct Thrown {
     pub message: String,
 }
 
-/// How an enumeration went.
+/// Result of an enumeration.
 pub(super) enum Probed {
-    /// The file told its cases.
+    /// The file listed its cases.
     Cases(Enumeration),
-    /// It did not end, or cannot tell: all its cases must be executed together.
+    /// It did not end, or cannot list them: all its cases must be executed together.
     NeedsParent,
-    /// It failed or says that it cannot run here.
+    /// It failed, or reports that it cannot run here.
     Failed(Cause, Spec, Box<Option<Outcome>>),
 }
 
@@ -103,7 +103,7 @@ pub(super) fn probe(source: &Source, request: &Request, arguments: Vec<String>) 
         source.file.to_string_lossy().into_owned(),
     ];
     spec.arguments.extend(arguments);
-    // A failure is repeated without us.
+    // Replay command without the preload.
     let bare = Spec {
         channel: Channel::None,
         arguments: spec.arguments[2..].to_vec(),
@@ -121,7 +121,8 @@ pub(super) fn probe(source: &Source, request: &Request, arguments: Vec<String>) 
     }
 }
 
-/// Where a variant has its modules: what a file loads depends on it, though what it declares depends on no variable.
+/// Returns the module search path of a variant. It determines what a file loads; other variables do
+/// not affect its declarations.
 pub fn search_path(variant: &Variant) -> Option<(String, String)> {
     let mut variables = variant.environment.iter();
     variables
@@ -129,7 +130,7 @@ pub fn search_path(variant: &Variant) -> Option<(String, String)> {
         .cloned()
 }
 
-/// What the record depends on, if it is one of cases.
+/// Returns what an enumeration depends on, if it succeeded.
 fn dependencies_in(line: &[u8]) -> Option<Origin> {
     let handed: Enumeration = serde_json::from_slice(line).ok()?;
     let good = handed.error.is_none() && !handed.needs_parent && !handed.cases.is_empty();
@@ -141,7 +142,7 @@ fn dependencies_in(line: &[u8]) -> Option<Origin> {
 
 fn judge(handed: Option<Enumeration>, spec: Spec, outcome: Option<Outcome>) -> Probed {
     let Some(outcome) = outcome else {
-        // Only records of cases are remembered.
+        // Only successful enumerations are cached.
         return handed.map_or(Probed::NeedsParent, Probed::Cases);
     };
     if matches!(
@@ -172,7 +173,7 @@ fn judge(handed: Option<Enumeration>, spec: Spec, outcome: Option<Outcome>) -> P
     }
 }
 
-/// Takes the one line that the preload hands over.
+/// Receives the single line of the preload.
 struct Handed(Option<Enumeration>);
 
 impl Conversation for Handed {
@@ -184,7 +185,7 @@ impl Conversation for Handed {
     }
 }
 
-/// Why a script that reported nothing cannot run here, if it says so.
+/// Explains why a script that reported nothing cannot run here, if it says so.
 pub fn skip_reason(output: &str) -> Option<String> {
     output
         .contains("Binding failed to load")

@@ -1,5 +1,5 @@
-//! What a script tells over Node's own channel between parent and child: one JSON text a line, of which `config` announces how many
-//! cases follow and `report` gives one of them. Start at [`Reports`].
+//! Reports of a script over Node.js's own channel between parent and child: JSON, one message per
+//! line. `config` announces the number of cases, `report` gives one of them. Start at [`Reports`].
 
 use crate::Observation;
 use crate::attempt::invalid;
@@ -10,27 +10,27 @@ use speedwell_model::{Better, Case, Cause, Metric, Value};
 use speedwell_process::{Conversation, Next};
 use std::time::Duration;
 
-/// A script that has reported ends itself after 5 s even if it keeps its event loop alive; one
-/// that does not even then is ended by us.
+/// A script that has reported exits after 5 s even if its event loop is alive; one that does not is
+/// killed after this time.
 const LINGER: Duration = Duration::from_secs(6);
 
-/// Listens to one process and collects its observations.
+/// Collects the observations of one process.
 pub struct Reports {
-    /// Name used instead of the one in the messages; theirs is relative to their `common.js`.
+    /// Replaces the name in the messages, which is relative to their `common.js`.
     pub name: Option<String>,
-    /// What was reported so far.
+    /// Observations so far.
     pub observations: Vec<Observation>,
-    /// What is wrong with the reports, the first fault found.
+    /// First fault found in the reports.
     pub fault: Option<Cause>,
-    /// How many reports are to come; told by `config` unless known before.
+    /// Number of expected reports, given by `config` unless known before.
     pub expected: Option<usize>,
-    /// The stand-in for the process's HTTP tool, which knows more than the report.
+    /// Shim of the process's HTTP tool, which has more details than the report.
     pub shim: Option<Shim>,
     test: bool,
 }
 
 impl Reports {
-    /// Expects `expected` reports, or as many as the `config` message says.
+    /// Expects `expected` reports, or as many as the `config` message announces.
     pub fn new(expected: Option<usize>, name: Option<String>, test: bool) -> Reports {
         Reports {
             name,
@@ -42,7 +42,7 @@ impl Reports {
         }
     }
 
-    /// What is wrong with all that was reported, once the process has ended.
+    /// Returns the fault in the reports as a whole, once the process has ended.
     pub fn verdict(&self) -> Option<Cause> {
         if self.fault.is_some() || self.observations.is_empty() {
             return Some(self.fault.clone().unwrap_or(Cause::Silent));
@@ -55,7 +55,7 @@ impl Reports {
         let rate = Rate {
             rate: message["rate"].clone(),
             elapsed_ns: elapsed_ns(&message["time"]),
-            // The stand-in saw all that the tool told; a library passes on what it understood.
+            // The shim has the tool's whole output; the library forwards only what it parsed.
             http: self
                 .shim
                 .as_ref()
@@ -67,7 +67,7 @@ impl Reports {
         self.observations.push(seen);
     }
 
-    /// A further figure about a case, which the process sends before the case's report or after.
+    /// Adds a further metric to the case reported last.
     fn metric(&mut self, message: &Json) {
         let metric = &message["metric"];
         let (Some(name), Some(value)) = (metric["name"].as_str(), metric["value"].as_f64()) else {
@@ -95,7 +95,7 @@ impl Reports {
             .collect();
         let tool = values.iter_mut().find(|(name, _)| name == "benchmarker");
         if let (Some((_, tool)), Some(shim)) = (tool, &self.shim) {
-            // The library knows the tool that it called; what answered may have been another.
+            // The library names the tool that it called; a different one may have run.
             *tool = Value::Text(shim.tool().to_owned());
         }
         Case::new(name.unwrap_or_default(), values)

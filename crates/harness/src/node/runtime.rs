@@ -1,24 +1,23 @@
-//! The programs that perform JavaScript: Node.js, Bun and Deno.
+//! JavaScript runtimes: Node.js, Bun and Deno.
 //!
-//! Which one a program is follows from its name, because what it must be started with depends on it, and nobody's program
-//! is executed to find out what it is. What is said to our package there is the same for all.
+//! A program's name identifies its runtime, because the runtime determines how it is started, and
+//! programs are never executed just to identify them. The protocol with our package is the same in
+//! all.
 
 use crate::job::Job;
 use std::path::Path;
 
-/// A program that performs JavaScript.
+/// A JavaScript runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Runtime {
-    /// Node.js; also what nobody knows, because builds of it are called anything.
+    /// Node.js, and any unknown name, because its builds have arbitrary names.
     Node,
-    /// Bun.
     Bun,
-    /// Deno.
     Deno,
 }
 
 impl Runtime {
-    /// `bun`, `bun-1.2`, `deno`, `deno2`; everything else is taken for Node.js.
+    /// Recognizes `bun`, `bun-1.2`, `deno`, `deno2`; everything else counts as Node.js.
     pub(crate) fn detect(program: &Path) -> Runtime {
         let name = program.file_stem().unwrap_or_default().to_string_lossy();
         let is = |word: &str| {
@@ -32,8 +31,8 @@ impl Runtime {
         }
     }
 
-    /// What stands between the program and the script: the user's `arguments`. Deno needs a subcommand, and leave to do
-    /// what the others may do without being given it.
+    /// Arguments between the program and the script, from the user's `arguments`. Deno needs a
+    /// subcommand, and permissions that the others do not require.
     pub(crate) fn arguments(self, arguments: &[String]) -> Vec<String> {
         let is_bare = arguments.first().is_none_or(|first| first.starts_with('-'));
         let own: &[&str] = match self {
@@ -44,7 +43,7 @@ impl Runtime {
         own.chain(arguments.iter().cloned()).collect()
     }
 
-    /// The words by which a person has the script at `path` executed before the file, with the user's `arguments`.
+    /// Arguments that preload the script at `path`, combined with the user's `arguments`.
     pub(crate) fn preloading(self, path: String, arguments: Vec<String>) -> Vec<String> {
         let preload = |option: &str| [option.to_owned(), path];
         match self {
@@ -53,7 +52,7 @@ impl Runtime {
         }
     }
 
-    /// Why the job cannot be performed: its file asks for flags, and these are those of Node.js.
+    /// Explains why the job cannot be performed: its file needs flags of Node.js.
     pub(crate) fn refusal(self, job: &Job) -> Option<String> {
         let name = match self {
             Runtime::Node => return None,

@@ -1,32 +1,33 @@
-//! Parts of a plan, each for one machine: the same slots with the same numbers, whoever executes them.
+//! Shards of a plan, one per machine: slots keep their numbers, whichever machine executes them.
 
 use super::Plan;
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
-/// What one machine executes at once: some cases with all their blocks and variants.
+/// Shard for one machine: some cases with all their blocks and variants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parcel {
-    /// Places of the cases in [`Plan::jobs`], ascending.
+    /// Indexes of the cases in [`Plan::jobs`], ascending.
     pub jobs: Vec<u32>,
-    /// Which of the plan's strata: their blocks and slots have other numbers, and their order is another random one.
+    /// Stratum of the plan. Each stratum has its own slot and block numbers and random order.
     #[serde(default)]
     pub stratum: u32,
 }
 
-/// What a plan is of a larger one.
+/// Relation of a shard to the whole plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// What was taken.
+    /// The shard.
     pub parcel: Parcel,
-    /// How many cases the larger one has.
+    /// Number of cases of the whole plan.
     pub cases: u32,
-    /// How many strata.
+    /// Number of strata of the whole plan.
     pub strata: u32,
 }
 
 impl Part {
-    /// For every case of the larger plan its place in the part, where it has slots of that stratum.
+    /// Maps every case of the whole plan to its index in the shard, if it has slots of that
+    /// stratum.
     pub(super) fn places_in(&self, stratum: u32) -> Vec<Option<usize>> {
         let mut places = vec![None; self.cases as usize];
         if stratum == self.parcel.stratum {
@@ -41,14 +42,14 @@ impl Part {
 }
 
 impl Plan {
-    /// The part of the plan that is `parcel`: its slots have the numbers, blocks, order and random choices that they have in
-    /// the whole.
+    /// Extracts the part `parcel` of the plan. Its slots keep the numbers, blocks, order and random
+    /// choices of the whole plan.
     ///
-    /// A stratum beyond those of the plan is one more of the same kind: cases that move to another machine are measured there
-    /// anew, under other numbers.
+    /// A stratum beyond those of the plan adds a replica: cases that move to another machine are
+    /// measured there from the start, under other numbers.
     ///
     /// # Errors
-    /// A case that the plan does not have, none at all, or a plan that cannot be divided.
+    /// The parcel is empty or has a case that the plan lacks, or the plan cannot be divided.
     pub fn part(&self, parcel: &Parcel) -> anyhow::Result<Plan> {
         ensure!(self.part.is_none(), "a part of a plan cannot be divided");
         ensure!(!self.is_search, "a search cannot be divided");
@@ -77,7 +78,7 @@ impl Plan {
         })
     }
 
-    /// The place that a case of this plan has in the whole.
+    /// Index in the whole plan of a case of this plan.
     pub fn place_in_whole(&self, job: usize) -> u32 {
         let known = self.part.as_ref();
         known.map_or(job as u32, |part| part.parcel.jobs[job])
@@ -93,7 +94,7 @@ mod tests {
     use super::Parcel;
     use speedwell_model::Order;
 
-    /// Cases divided at random among so many parcels; some may have none.
+    /// Divides cases at random among this many shards; empty ones are dropped.
     fn divided(cases: u32, parcels: u32, random: &mut Shuffle) -> Vec<Vec<u32>> {
         let mut all: Vec<Vec<u32>> = vec![Vec::new(); parcels as usize];
         for case in 0..cases {
@@ -104,7 +105,7 @@ mod tests {
         all
     }
 
-    /// The slots of a part as the whole would name their cases.
+    /// The slots of a shard with the case indexes of the whole plan.
     fn in_whole(part: &Plan) -> Vec<Slot> {
         let slots = part.slots().into_iter();
         slots
@@ -157,7 +158,7 @@ mod tests {
                 .zip(0..)
                 .all(|(slot, index)| slot.index == index)
         );
-        // Runs of a case and variant are counted on.
+        // Ordinals of a case and variant continue across strata.
         let ordinals = second.iter().map(|slot| slot.ordinal);
         assert_eq!(ordinals.min(), Some(6));
     }

@@ -1,27 +1,28 @@
-//! A plan moved to other folders: the same files lie elsewhere on another machine.
+//! Moves a plan to other folders: on another machine, the same files are elsewhere.
 
 use super::Plan;
 use crate::Job;
 use std::path::{Path, PathBuf};
 
-/// Folders, and what each is called elsewhere.
+/// Mapping of folders to their location on another machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prefixes(Vec<(PathBuf, PathBuf)>);
 
 impl Prefixes {
-    /// From pairs of a folder or file here and its place there. Where one lies in another, the longer one counts.
+    /// Creates a mapping from pairs of a local folder or file and its remote path. Nested entries
+    /// take precedence.
     pub fn new(pairs: impl IntoIterator<Item = (PathBuf, PathBuf)>) -> Prefixes {
         let mut pairs: Vec<(PathBuf, PathBuf)> = pairs.into_iter().collect();
         pairs.sort_by_key(|(from, _)| std::cmp::Reverse(from.components().count()));
         Prefixes(pairs)
     }
 
-    /// The way back.
+    /// The inverse mapping.
     pub fn reversed(&self) -> Prefixes {
         Prefixes::new(self.0.iter().cloned().map(|(from, to)| (to, from)))
     }
 
-    /// Where `path` is elsewhere; what lies in none of the folders is called the same.
+    /// Maps a path; paths outside of all folders are unchanged.
     pub fn moved(&self, path: &Path) -> PathBuf {
         let inside = self.0.iter().find_map(|(from, to)| {
             let inside = path.strip_prefix(from).ok()?;
@@ -35,7 +36,7 @@ impl Prefixes {
         inside.unwrap_or_else(|| path.to_owned())
     }
 
-    /// The same for a word that may be a path: an absolute one, by itself or behind `=`.
+    /// Maps an argument that may be a path: an absolute one, alone or after `=`.
     fn moved_word(&self, word: &str) -> String {
         let (before, path) = match word.find("=/") {
             Some(at) if !word.starts_with('/') => word.split_at(at + 1),
@@ -45,7 +46,7 @@ impl Prefixes {
             return word.to_owned();
         }
         let moved = self.moved(Path::new(path));
-        // What is not UTF-8 is no word.
+        // An argument must be UTF-8.
         moved
             .to_str()
             .map_or_else(|| word.to_owned(), |moved| format!("{before}{moved}"))
@@ -53,15 +54,15 @@ impl Prefixes {
 }
 
 impl Plan {
-    /// The plan with every path of it where `prefixes` say. Names, labels and values of cases stay: they are what is compared
-    /// over time.
+    /// Maps every path in the plan. Names, labels and values of cases stay, since they identify
+    /// cases over time.
     pub fn relocated(&self, prefixes: &Prefixes) -> Plan {
         let mut plan = self.clone();
         for job in &mut plan.jobs {
             relocate(job, prefixes);
         }
         for variant in &mut plan.variants {
-            // A bare word is a program of the machine.
+            // A bare name is a program of the machine.
             let program = variant.program.as_mut().filter(|path| path.is_absolute());
             if let Some(program) = program {
                 *program = prefixes.moved(program);
@@ -162,7 +163,7 @@ mod tests {
             plan.variants[1].program = Some("node".into());
             plan.variants[1].environment =
                 vec![("HOME".into(), path(&mut random).display().to_string())];
-            // Places there are distinct, and nothing here is called like them.
+            // Remote paths are distinct, and no local path resembles them.
             let folders: Vec<PathBuf> = (0..3).map(|_| path(&mut random)).collect();
             let there = |place: usize| PathBuf::from(format!("/bundle/{place}"));
             let mut distinct = folders.clone();

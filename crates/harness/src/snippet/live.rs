@@ -1,8 +1,8 @@
-//! A harness that lives on between runs, so that what was measured decides what is measured next.
+//! A harness that survives between runs, so that measurements can determine what is measured next.
 //!
-//! Commands are answered one by one. The process is listened to in a thread, which waits for the next command
-//! whenever an answer is complete; nothing of ours is awake while the code is measured. The commands are those of
-//! docs/reference/protocol.md, "Measuring code". Start at [`Live::start`].
+//! Commands are answered one by one. A thread listens to the process, and waits for the next
+//! command once an answer is complete; nothing of ours runs while the code is measured. The
+//! commands are those of docs/reference/protocol.md, "Measuring code". Start at [`Live::start`].
 
 use crate::Message;
 use crate::attempt::{invalid, start_reason};
@@ -13,22 +13,22 @@ use speedwell_process::{Clock, Conversation, Next, Outcome, Service, Spec};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// How long a harness may take beyond what is expected of it, as a factor and in addition.
+/// Timeout of a command: this factor times the expected duration, plus this time.
 const PATIENCE: (u32, Duration) = (3, Duration::from_secs(10));
 
-/// How long it may take to get ready: interpreters start in a second on a machine without any other work.
+/// Startup timeout: interpreters take a second on an idle machine.
 const START: Duration = Duration::from_secs(30);
 
-/// How long a process may take to end when it is told to.
+/// Time a process may take to exit when told to.
 const GOODBYE: Duration = Duration::from_secs(6);
 
-/// How long a run may take beyond twice its windows before it is stopped with what it has.
+/// Time a run may take beyond twice its windows before it is stopped with the results so far.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// Lines of stderr that are kept with a failure.
+/// Lines of stderr kept with a failure.
 const TAIL_LINES: usize = 20;
 
-/// A harness under way. Dropping it ends its process.
+/// A running harness. Dropping it ends its process.
 pub struct Live {
     orders: Option<Sender<Message>>,
     heard: Receiver<Message>,
@@ -37,17 +37,17 @@ pub struct Live {
     clock: Clock,
 }
 
-/// Why nothing more is to be expected of a harness.
+/// Why a harness gives no further answers.
 #[derive(Debug, Clone)]
 pub struct Gone {
     /// How it ended.
     pub cause: Cause,
-    /// The last lines it wrote on stderr.
+    /// Last lines of its stderr.
     pub stderr_tail: String,
 }
 
 impl Gone {
-    /// Something that a harness told and outlived.
+    /// Wraps an error that the harness reported and survived.
     pub fn new(cause: Cause) -> Gone {
         Gone {
             cause,
@@ -56,7 +56,7 @@ impl Gone {
     }
 }
 
-/// A snippet that was not compiled, or not even started.
+/// A snippet that failed to compile or start.
 impl From<Failed> for Gone {
     fn from(failed: Failed) -> Gone {
         Gone {
@@ -66,15 +66,15 @@ impl From<Failed> for Gone {
     }
 }
 
-/// What one command brought.
+/// Answer to one command.
 #[derive(Debug, Clone, Default)]
 pub struct Answer {
-    /// Everything that was said, in order.
+    /// All events in order.
     pub events: Vec<Message>,
 }
 
 impl Answer {
-    /// What went wrong with `job`, if anything did.
+    /// Returns the fault of `job`, if any.
     pub fn fault(&self, job: &str) -> Option<Cause> {
         let own = |event: &&Message| {
             let of = event.get("job");
@@ -83,20 +83,20 @@ impl Answer {
         self.events.iter().find(own).and_then(cause)
     }
 
-    /// What was measured of `job` in these samples.
+    /// Returns the timing of `job` with these samples.
     pub fn timing(&self, job: &str, samples: &Samples) -> Option<SnippetTiming> {
         timing(job, self.events.iter(), samples)
     }
 
-    /// The only event of that verb.
+    /// Returns the first event of that verb.
     pub fn first(&self, verb: &str) -> Option<&Message> {
         self.events.iter().find(|event| event.verb == verb)
     }
 }
 
 impl Live {
-    /// Starts the process of `spec` and hears what it says of itself. It lives no longer than the limit of
-    /// `spec`.
+    /// Starts the process of `spec` and reads its description of itself. The limit of `spec` is its
+    /// maximum lifetime.
     ///
     /// # Errors
     /// It cannot be started, or ends before it is ready.
@@ -130,7 +130,7 @@ impl Live {
         Ok((live, ready))
     }
 
-    /// The number of its process; 0 when it is gone.
+    /// Process id; 0 once it has ended.
     pub fn pid(&self) -> i32 {
         self.service.as_ref().map_or(0, Service::pid)
     }
@@ -138,44 +138,44 @@ impl Live {
     /// Loads `snippet` as `job`.
     ///
     /// # Errors
-    /// The process is gone.
+    /// The process has ended.
     pub fn load(&mut self, job: &str, snippet: &Snippet) -> Result<Answer, Gone> {
         self.ask(load_command(job, snippet), START, &mut |_| {})
     }
 
-    /// What an empty iteration costs in this process, in nanoseconds, if it tells.
+    /// Measures the cost of an empty iteration in this process, in nanoseconds, if supported.
     ///
     /// # Errors
-    /// The process is gone.
+    /// The process has ended.
     pub fn empty_ns(&mut self, job: &str) -> Result<Option<f64>, Gone> {
         let answer = self.ask(calibrate_command(job), START, &mut |_| {})?;
         let told = answer.first("calibrated");
         Ok(told.and_then(|told| Some(told.number::<f64>("empty_ps")? / 1000.0)))
     }
 
-    /// Has `job` work with so many workers from now on.
+    /// Sets the number of workers of `job`.
     ///
     /// # Errors
-    /// The process is gone.
+    /// The process has ended.
     pub fn workers(&mut self, job: &str, count: u32) -> Result<Answer, Gone> {
         self.ask(workers_command(job, count), START, &mut |_| {})
     }
 
-    /// Tells the gauges of the language at this interval from now on; the first ones are the answer.
+    /// Starts reporting the language's gauges at this interval; the answer holds the first ones.
     ///
     /// # Errors
-    /// The process is gone.
+    /// The process has ended.
     pub fn monitor(&mut self, interval: Duration) -> Result<Answer, Gone> {
         let message = Message::new("monitor").with("id", 6);
         let message = message.with("interval_ns", interval.as_nanos());
         self.ask(message, START, &mut |_| {})
     }
 
-    /// Measures `jobs` at the same time. `hear` is told every event when it comes. A length of windows decides
-    /// how long that may take; `None` lets it go on until the user ends it.
+    /// Measures `jobs` at the same time. `hear` receives every event as it arrives. `limit` is the
+    /// expected duration; if `None`, it is the limit of the process.
     ///
     /// # Errors
-    /// The process is gone: it died, or took far longer than it should.
+    /// The process died, or took far longer than it should.
     pub fn run(
         &mut self,
         jobs: &[String],
@@ -192,10 +192,10 @@ impl Live {
         self.ask(message, expected, hear)
     }
 
-    /// Lets it undo what it prepared, and waits for its end.
+    /// Lets the process clean up, and waits for its end.
     ///
     /// # Errors
-    /// It did not end well: what happened in 'done', too.
+    /// It did not end successfully, or 'done' failed.
     pub fn end(mut self) -> Result<Answer, Gone> {
         self.orders = None;
         let deadline = self.clock.now() + GOODBYE;
@@ -216,13 +216,13 @@ impl Live {
         hear: &mut dyn FnMut(&Message),
     ) -> Result<Answer, Gone> {
         let ends = ends(&message.verb);
-        // A process that has gone is found out when its answer is awaited.
+        // If the process has ended, waiting for the answer reports it.
         let sent = self.orders.as_ref().map(|orders| orders.send(message));
         drop(sent);
         self.answer(ends, expected * PATIENCE.0 + PATIENCE.1, hear)
     }
 
-    /// The next event, at most until then.
+    /// Waits for the next event until the deadline.
     fn hear(&self, deadline: Instant) -> Result<Message, RecvTimeoutError> {
         loop {
             let left = self.clock.until(deadline);
@@ -233,7 +233,7 @@ impl Live {
         }
     }
 
-    /// Everything up to the event `ends`, or an error that stands in its place.
+    /// Collects events up to `ends`, or an error in its place.
     fn answer(
         &mut self,
         ends: &str,
@@ -271,7 +271,7 @@ impl Live {
         }
     }
 
-    /// What became of the process, if it did not end well.
+    /// Stops the process and returns how it failed, if it did.
     fn outcome(&mut self) -> Option<Gone> {
         let limit = self.limit;
         let outcome = self.stopped()?;
@@ -293,7 +293,7 @@ fn tail(outcome: Option<&Outcome>) -> String {
     })
 }
 
-/// What an error means for the run.
+/// Converts an error event to a cause.
 pub fn cause(error: &Message) -> Option<Cause> {
     let message = error.get("msg").unwrap_or_default();
     let line = error.number::<u32>("line");
@@ -312,34 +312,35 @@ pub fn cause(error: &Message) -> Option<Cause> {
     })
 }
 
-/// The event that ends the answer to a command.
+/// Returns the event that completes the answer to a command.
 fn ends(verb: &str) -> &'static str {
     match verb {
         "load" => "loaded",
         "workers" => "workers",
         "calibrate" => "calibrated",
         "run" => "end",
-        // Gauges come at any time; the first one says that the command was understood.
+        // Gauges arrive at any time; the first one confirms the command.
         "monitor" => "gauge",
         _ => "ready",
     }
 }
 
-/// Whether an answer is complete. An error ends every answer but that of a run, in which one job may fail while
-/// others go on; a run that was not even begun has an error of the protocol.
+/// Whether an answer is complete. An error completes every answer except that of a run, in which
+/// other jobs may continue; a run that was rejected has a protocol error.
 fn is_last(event: &Message, ends: &str) -> bool {
     let failed = event.verb == "error" && event.get("stage").as_deref() != Some("done");
     let refused = event.get("stage").as_deref() == Some("protocol");
     event.verb == ends || failed && (ends != "end" || refused)
 }
 
-/// The side that listens: hands on what is said, and waits for an order when an answer is complete.
+/// The listening side: forwards events, and waits for a command when an answer is complete.
 struct Obedient {
     next: Receiver<Message>,
     messages: Sender<Message>,
     pending: Option<&'static str>,
     unfinished: Option<Message>,
-    /// When the run under way is to be stopped, because a worker that completes nothing would hold it up for ever.
+    /// When to stop the current run, because a worker that completes nothing would block it
+    /// forever.
     stop_at: Option<Instant>,
     clock: Clock,
 }
@@ -366,7 +367,7 @@ impl Conversation for Obedient {
             return Next::Wait;
         }
         let complete = self.pending.is_some_and(|ends| is_last(&message, ends));
-        // Without a hearer the order to end follows at once.
+        // If nobody receives, the order to quit follows at once.
         let _ = self.messages.send(message);
         if !complete {
             return Next::Wait;
@@ -400,12 +401,12 @@ fn stop() -> Vec<u8> {
     stop.to_string().into_bytes()
 }
 
-/// How long a run takes whose iterations are shorter than its windows.
+/// Duration of a run whose iterations are shorter than its windows.
 fn usual_length(order: &Message) -> Option<Duration> {
     let number = |key| order.number::<u64>(key);
     let interval_ns = number("interval_ns").filter(|_| order.verb == "run")?;
     let samples = number("samples")?;
-    // A run that is watched goes on until the user ends it.
+    // A watched run continues until the user ends it.
     let is_watched = number("stream") == Some(1);
     let ns = interval_ns
         .checked_mul(samples)?
@@ -413,10 +414,10 @@ fn usual_length(order: &Message) -> Option<Duration> {
     (!is_watched).then(|| Duration::from_nanos(ns))
 }
 
-/// For how long the empty runner is measured: some batches, a hundredth of an ordinary run.
+/// Time for measuring the empty runner: a few batches, a hundredth of an ordinary run.
 const EMPTY_NS: u64 = 5_000_000;
 
-/// `load` of `snippet` as `job`.
+/// Builds `load` of `snippet` as `job`.
 pub fn load_command(job: &str, snippet: &Snippet) -> Message {
     let message = Message::new("load").with("id", 2).with("job", job);
     if snippet.language.is_compiled() {
@@ -462,7 +463,7 @@ pub fn load_command(job: &str, snippet: &Snippet) -> Message {
     message
 }
 
-/// `workers`: from now on `job` has `count`.
+/// Builds `workers`, which sets the number of workers of `job`.
 pub fn workers_command(job: &str, count: u32) -> Message {
     Message::new("workers")
         .with("id", 3)
@@ -470,7 +471,7 @@ pub fn workers_command(job: &str, count: u32) -> Message {
         .with("n", count)
 }
 
-/// `calibrate`: what an empty iteration costs.
+/// Builds `calibrate`, which measures the cost of an empty iteration.
 pub fn calibrate_command(job: &str) -> Message {
     Message::new("calibrate")
         .with("id", 4)
@@ -478,7 +479,7 @@ pub fn calibrate_command(job: &str) -> Message {
         .with("target_ns", EMPTY_NS)
 }
 
-/// `run` of `jobs`, divided as `samples` says.
+/// Builds `run` of `jobs`, divided by `samples`.
 pub fn run_command(jobs: &[String], samples: &Samples, is_series: bool) -> Message {
     let run = Message::new("run").with("id", 5).with_list("jobs", jobs);
     let run = match samples.length {

@@ -1,8 +1,8 @@
-//! Snippets: started by the harness of their language, measured by its workers.
+//! Snippets: executed by the harness of their language and its workers.
 //!
-//! What is said is the same for every language (`live.rs`), and so is what the answers mean
-//! (`timing.rs`). Languages differ in how their process is started, which [`start`] decides; those that
-//! are compiled get a program of their own first (`built/`). Start at [`harness`].
+//! The commands are the same for every language (`live.rs`), and so is the meaning of the answers
+//! (`timing.rs`). Languages differ in how their process is started, which [`start`] decides;
+//! compiled ones first get a program of their own (`built/`). Start at [`harness`].
 
 use crate::compile::{Compilation, unpacked, which};
 use crate::layout::{Linking, RunLayout};
@@ -26,7 +26,7 @@ pub use live::{Answer, Gone, Live};
 pub use once::{failure_of, fold_warning, harness, observation};
 pub use shared::{Shared, expected};
 
-/// The program that performs code of a language when a variant names none.
+/// Default program for snippets of a language.
 pub fn usual_program(language: Language) -> PathBuf {
     match language {
         Language::Erlang => "erl".into(),
@@ -38,16 +38,16 @@ pub fn usual_program(language: Language) -> PathBuf {
     }
 }
 
-/// The process that will perform `snippet` under `variant`: it speaks the protocol and knows nothing yet, unless
-/// its language is compiled.
+/// Builds the process that performs `snippet` under `variant`. It speaks the protocol and must load
+/// the code first, unless its language is compiled.
 ///
 /// # Errors
-/// Our files cannot be unpacked; a compiler refuses the code.
+/// Our files cannot be unpacked, or a compiler rejects the code.
 pub fn start(snippet: &Snippet, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
     laid_out(snippet, program, variant, RunLayout::default()).map(|(spec, _)| spec)
 }
 
-/// The same in a layout, with how its program was linked for that.
+/// The same for a memory layout; also returns how the program was linked.
 fn laid_out(
     snippet: &Snippet,
     program: &Path,
@@ -74,7 +74,7 @@ fn laid_out(
     Ok((layout.apply(&spec), linking))
 }
 
-/// A script of ours that an interpreter performs.
+/// Starts one of our scripts in an interpreter.
 fn script(from: &Sources, file: &str, program: &Path, flags: &[String]) -> Result<Spec, Failed> {
     let folder = unpacked(from)?;
     let script = folder.join(file).to_string_lossy().into_owned();
@@ -82,14 +82,14 @@ fn script(from: &Sources, file: &str, program: &Path, flags: &[String]) -> Resul
     Ok(Spec::new(program).args(arguments))
 }
 
-/// This very program, as the harness of a shell.
+/// Starts this program as the harness of a shell.
 fn own(shell: &Path) -> Spec {
     let shell = shell.to_string_lossy().into_owned();
     Spec::new(own_program()).args([sh::COMMAND.to_owned(), shell])
 }
 
-/// What the emulator is started with: no shell, no file of the user's, and no daemon for a distribution that is not
-/// needed unless there are several nodes.
+/// Emulator options: no shell, no user files, and no distribution daemon, which only several nodes
+/// need.
 const QUIET: [&str; 8] = [
     "-noshell",
     "-noinput",
@@ -101,10 +101,11 @@ const QUIET: [&str; 8] = [
     "speedwell_epmd",
 ];
 
-/// The process that performs code. `program` is `erl`, or `elixir`, whose library is found beside it.
+/// Builds the process for Erlang or Elixir. `program` is `erl` or `elixir`, whose library is next
+/// to it.
 ///
 /// # Errors
-/// There is no Erlang, or no Elixir where there should be.
+/// Erlang, or Elixir where required, is missing.
 fn start_beam(language: Language, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
     let is_elixir = language == Language::Elixir;
     let emulator = if is_elixir {
@@ -119,7 +120,7 @@ fn start_beam(language: Language, program: &Path, variant: &Variant) -> Result<S
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut spec = Spec::new(&emulator).args(variant.arguments.iter().cloned());
     spec = spec.args(QUIET);
-    // Without a cookie of its own the emulator would write one into the user's folder.
+    // Without a cookie, the emulator would write one into the user's home.
     let cookie = uuid::Uuid::now_v7().simple().to_string();
     spec = spec.args(["-setcookie".to_owned(), cookie]);
     for folder in &folders {
@@ -129,7 +130,7 @@ fn start_beam(language: Language, program: &Path, variant: &Variant) -> Result<S
     Ok(spec.env("SPEEDWELL_CACHE", text(&cache_folder().join("code"))))
 }
 
-/// The folder with the harness, compiled by the compiler that belongs to this emulator.
+/// Returns the folder with the harness, compiled by this emulator's compiler.
 fn compiled(emulator: &Path) -> Result<PathBuf, Failed> {
     let found = which(emulator);
     if !found.is_absolute() {
@@ -153,7 +154,7 @@ fn compiled(emulator: &Path) -> Result<PathBuf, Failed> {
         .collect();
     files.sort();
     let arguments = ["+deterministic".to_owned(), "-o".to_owned(), ".".to_owned()];
-    // Another release of Erlang has another compiler, which lies elsewhere or was written at another time.
+    // Another Erlang release has a compiler of a different path, size or time.
     let data = fs::metadata(&compiler).ok();
     let identity = data.map(|data| format!("{} {:?}", data.len(), data.modified().ok()));
     Compilation {
@@ -167,7 +168,7 @@ fn compiled(emulator: &Path) -> Result<PathBuf, Failed> {
     .compile()
 }
 
-/// Where the modules of Elixir are.
+/// Folder of Elixir's modules.
 fn library(program: &Path) -> Result<PathBuf, Failed> {
     let found = which(program);
     let found = fs::canonicalize(&found).unwrap_or(found);

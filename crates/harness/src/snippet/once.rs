@@ -1,5 +1,5 @@
-//! One fresh process, one snippet, one run: what every run of `speedwell eval` is unless several
-//! have to share a process.
+//! One fresh process per snippet and run: how `speedwell eval` works, unless several snippets share
+//! a process.
 
 use super::live::{Gone, calibrate_command, cause, load_command, run_command, workers_command};
 use super::timing::timing;
@@ -18,17 +18,17 @@ use speedwell_process::{Spec, run};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What the job is called over the protocol.
+/// Job name in the protocol.
 const JOB: &str = "code";
 
-/// Less than so many empty iterations: the code was probably folded away.
+/// Code faster than this many empty iterations was probably optimized away.
 const LEAST_EMPTY: f64 = 3.0;
 
-/// The harness for snippets.
+/// Harness for snippets.
 #[derive(Debug, Clone, Copy)]
 pub struct OneLiner(pub Language);
 
-/// The harness for snippets in that language.
+/// Returns the harness for snippets in the language.
 pub fn harness(language: Language) -> &'static dyn Harness {
     static ALL: [OneLiner; Language::ALL.len()] = {
         let mut all = [OneLiner(Language::Sh); Language::ALL.len()];
@@ -44,7 +44,7 @@ pub fn harness(language: Language) -> &'static dyn Harness {
 }
 
 impl Harness for OneLiner {
-    /// A snippet says nothing about itself: whoever asks for it makes its jobs.
+    /// Snippets do not describe themselves: the caller creates their jobs.
     fn describe(&self, _source: &Source, _request: &Request) -> Description {
         Description::default()
     }
@@ -84,8 +84,8 @@ impl Harness for OneLiner {
     }
 }
 
-/// Has the schedulers of Erlang sleep as soon as they have nothing to do: else they keep the processor for a while, and that
-/// would be counted.
+/// Makes idle Erlang schedulers sleep at once: otherwise they spin for a while, which would count
+/// as processor time.
 fn without_spinning(spec: Spec, language: Language) -> Spec {
     const FLAGS: &str = "ERL_ZFLAGS";
     let is_beam = matches!(language, Language::Erlang | Language::Elixir);
@@ -174,8 +174,8 @@ fn count(
     counting::perform(&counted, &commands, &observe)
 }
 
-/// The figures of one run. The first metric is the one that is compared: the median batch hardly knows what
-/// else the machine does.
+/// Converts the timing of one run to metrics. The first metric is the one compared: the median
+/// batch is hardly affected by other activity of the machine.
 pub fn observation(timing: &SnippetTiming, job: &Job) -> Observation {
     let case = job.case.clone();
     let case = case.unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
@@ -205,7 +205,7 @@ pub fn observation(timing: &SnippetTiming, job: &Job) -> Observation {
     seen
 }
 
-/// What the harness warns of, and code that seems to do nothing.
+/// Warnings of the harness, and about code that seems to do nothing.
 fn warnings(events: &Events, timing: &SnippetTiming) -> Vec<String> {
     let ready = events.first("ready");
     let mut warnings = ready.map(crate::events::warnings).unwrap_or_default();
@@ -216,13 +216,13 @@ fn warnings(events: &Events, timing: &SnippetTiming) -> Vec<String> {
     warnings
 }
 
-/// The remark about code that takes hardly longer than none, if it does.
+/// Warns about code that takes hardly longer than an empty iteration.
 pub fn fold_warning(timing: &SnippetTiming, empty_ns: Option<f64>) -> Option<String> {
     let is_folded = timing.batches?.median_ns < LEAST_EMPTY * empty_ns?;
     is_folded.then(|| Snippet::FOLDED.to_owned())
 }
 
-/// A snippet that could not even be started.
+/// Builds the outcome of a snippet that could not be started.
 fn refused(failed: Failed, snippet: &Snippet, job: &Job, setting: &Setting<'_>) -> Attempt {
     let mut failure = failure(
         failed.cause,
@@ -241,7 +241,7 @@ fn refused(failed: Failed, snippet: &Snippet, job: &Job, setting: &Setting<'_>) 
     }
 }
 
-/// A failure of a process that several runs share.
+/// Builds the failure of a process that several runs share.
 pub fn failure_of(gone: &Gone, job: &Job, setting: &Setting<'_>) -> Failure {
     let snippet = job.snippet_under(setting.variant);
     let spec = snippet.map_or_else(
@@ -252,7 +252,7 @@ pub fn failure_of(gone: &Gone, job: &Job, setting: &Setting<'_>) -> Failure {
     failure(gone.cause.clone(), tail, &spec, job, setting)
 }
 
-/// The line that measures the code again, alone.
+/// The command that measures the snippet again, alone.
 fn by_hand(snippet: &Snippet, setting: &Setting<'_>) -> Spec {
     let mut words = vec![
         "eval".to_owned(),
@@ -279,7 +279,7 @@ fn by_hand(snippet: &Snippet, setting: &Setting<'_>) -> Spec {
     match &snippet.nodes {
         None => {}
         Some(Nodes::Local(count)) => words.extend(["--nodes".to_owned(), count.to_string()]),
-        // The secret is not for everybody who reads a report.
+        // Omits the cookie: a report may be public.
         Some(Nodes::Remote { name, .. }) => words.extend(["--node".to_owned(), name.clone()]),
     }
     words.extend(["--runs".to_owned(), "1".to_owned()]);

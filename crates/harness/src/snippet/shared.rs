@@ -1,8 +1,8 @@
-//! Snippets that live in one process and take turns, or work at the same time.
+//! Snippets that share one process, where they take turns or run at the same time.
 //!
-//! The process is started for the first run, and snippets are loaded then; between their runs workers wait and keep
-//! their state. What one visit gives is told like the run of a process of its own, with a remark. Start at
-//! [`Shared::perform`].
+//! The process is started and loads its snippets for the first run; between runs, workers wait and
+//! keep their state. Each measurement is reported like the run of a separate process, with a note.
+//! Start at [`Shared::perform`].
 
 use super::live::{Answer, Gone, Live};
 use super::once::{failure_of, fold_warning, observation};
@@ -13,7 +13,7 @@ use speedwell_process::{interrupted, unix_ms};
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// What a reader of the figures should know.
+/// Note for readers of the results.
 const NOTE: &str = "All snippets were measured in one process, so differences between processes are not in the figures.";
 
 /// Several snippets that share a process.
@@ -26,17 +26,17 @@ pub struct Shared<'a> {
 /// A process with the snippets of one case.
 struct Process {
     live: Option<Live>,
-    /// What each snippet is called over the protocol, by variant.
+    /// Job names in the protocol, by variant.
     jobs: HashMap<String, String>,
-    /// What was wrong with a snippet from the start on, or with all of them.
+    /// Faults of snippets, or of the process as a whole, by variant.
     faults: HashMap<String, Gone>,
     empty_ns: Option<f64>,
-    /// Measured at the same time as another snippet, and not asked for yet.
+    /// Results measured at the same time as those of another snippet, and not requested yet.
     waiting: HashMap<String, VecDeque<Attempt>>,
 }
 
 impl<'a> Shared<'a> {
-    /// Snippets of these variants; `at_once` has them work at the same time.
+    /// Creates the snippets of these variants; `at_once` runs them at the same time.
     pub fn new(variants: &'a [Variant], at_once: bool) -> Shared<'a> {
         Shared {
             variants,
@@ -45,7 +45,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Measures the snippet of one variant, or has it ready from a run at the same time as another.
+    /// Measures the snippet of one variant, or returns its result from a joint run.
     pub fn perform(&mut self, job: &Job, setting: &Setting<'_>) -> Attempt {
         let (variants, at_once) = (self.variants, self.at_once);
         let process = self
@@ -74,7 +74,7 @@ impl Drop for Shared<'_> {
             .values_mut()
             .filter_map(|process| process.live.take())
         {
-            // Every run has been told; what is left is that 'done' is executed and nothing stays behind.
+            // All runs have been reported; this only executes 'done' and cleans up.
             let _ = live.end();
         }
     }
@@ -100,7 +100,7 @@ impl Process {
             Some(Ok(mut spec)) => {
                 spec.pin = setting.pin.cloned();
                 spec.directory = Some(job.source.directory.clone());
-                // It lives as long as the session, whose runs have limits of their own.
+                // It lives as long as the session, whose runs have their own limits.
                 spec.limit = Duration::from_secs(366 * 24 * 3600);
                 Live::start(spec)
             }
@@ -143,7 +143,7 @@ impl Process {
         fault(live.workers(job, workers)?)
     }
 
-    /// A process that has gone takes all snippets with it.
+    /// Marks all snippets as failed, because their process has ended.
     fn lose(&mut self, variants: &[Variant], failed: &Gone) {
         self.live = None;
         for variant in variants {
@@ -219,7 +219,7 @@ impl Process {
     }
 }
 
-/// How long a run should take, unless its iterations are longer than its windows.
+/// Expected duration of a run, unless its iterations are longer than its windows.
 pub fn expected(samples: &Samples, timeout: Duration) -> Duration {
     match samples.length {
         Length::TimeNs(ns) => {

@@ -1,15 +1,17 @@
-//! What the workers of one snippet report, as figures.
+//! Converts the reports of a snippet's workers to metrics.
 //!
-//! Workers end their windows when a batch ends, and never at the same instant. Where many workers share few
-//! processors each of them misses other deadlines, so their own windows have nothing in common: neither length nor place. Here
-//! every counter is read at the same instants ([`windows`]), between two of its points by the straight line; no iteration and no
-//! time is lost or counted twice, and the mean of the windows is the rate of the whole.
+//! Workers end their windows at the end of a batch, never at the same instant. If many workers
+//! share few processors, each misses different deadlines, so their windows match neither in length
+//! nor in position. Therefore every counter is read at the same instants ([`windows`]),
+//! interpolated linearly between its points; no iteration or time is lost or counted twice, and the
+//! mean of the windows is the overall rate.
 
 use crate::Message;
 use speedwell_model::{Batches, Length, Samples, SnippetTiming, Window};
 use std::collections::BTreeSet;
 
-/// The report on `job`, which was to be measured in these samples; `None` if nothing is, or nonsense.
+/// Computes the timing of `job`, which was measured with these samples; `None` if its report is
+/// missing or inconsistent.
 pub(super) fn timing<'a>(
     job: &str,
     events: impl Iterator<Item = &'a Message> + Clone,
@@ -86,14 +88,14 @@ fn counted(points: &[(u64, u64)]) -> u64 {
     }
 }
 
-/// Iterations per second over windows together; `None` if nothing was completed.
+/// Iterations per second over all windows; `None` if nothing was completed.
 fn rate(windows: &[Window]) -> Option<f64> {
     let elapsed_ns: f64 = windows.iter().map(|window| window.elapsed_ns).sum();
     let iterations: f64 = windows.iter().map(|window| window.iterations).sum();
     (iterations > 0.0).then(|| iterations / elapsed_ns * 1e9)
 }
 
-/// Time and count at each deadline, both of which can only grow.
+/// Time and count at each deadline; times must increase, counts must not decrease.
 fn points(event: &Message) -> Option<Vec<(u64, u64)>> {
     let numbers = |key| -> Option<Vec<u64>> {
         let texts = event.list(key);
@@ -131,10 +133,10 @@ fn batches(events: &[&Message]) -> Option<Batches> {
     })
 }
 
-/// The counter of one worker: time and count at each point, ascending.
+/// Counter of one worker: time and count at each point, ascending.
 type Points = Vec<(u64, u64)>;
 
-/// The windows in which all workers were counted; none if no worker has two points.
+/// Windows in which all workers were counted; none if no worker has two points.
 pub(super) fn windows(workers: &[Points], samples: &Samples) -> Vec<Window> {
     let moving: Vec<&Points> = workers.iter().filter(|own| own.len() > 1).collect();
     let Some((begin, end, count)) = range(&moving, samples) else {
@@ -152,7 +154,7 @@ pub(super) fn windows(workers: &[Points], samples: &Samples) -> Vec<Window> {
     bounds.windows(2).map(window).collect()
 }
 
-/// Where the windows begin and end, and how many there are.
+/// Start and end of the windows, and their number.
 fn range(moving: &[&Points], samples: &Samples) -> Option<(u64, u64, usize)> {
     let wanted = samples.count as usize;
     let complete: Vec<&Points> = moving
@@ -165,16 +167,17 @@ fn range(moving: &[&Points], samples: &Samples) -> Option<(u64, u64, usize)> {
     let lasts =
         |of: &[&Points]| -> Vec<u64> { of.iter().map(|own| own[own.len() - 1].0).collect() };
     let end = if is_cut {
-        // The run was stopped before anybody had all: half of the workers were still seen after this.
+        // The run was stopped before any worker had all points: use the time after which half of
+        // the workers were still seen.
         let mut lasts = lasts(moving);
         lasts.sort_unstable();
         *lasts.get(lasts.len().checked_sub(1)? / 2)?
     } else {
-        // The first to have all its points stops noting them.
+        // The first worker with all its points stops recording.
         lasts(&complete).into_iter().min()?
     };
     let of = if is_cut { moving } else { &complete };
-    // A worker that began when others had ended is counted from the start of the run.
+    // A worker that began after others had ended is counted from the start of the run.
     let begin = firsts(of).into_iter().max().filter(|begin| *begin < end);
     let begin = begin.or_else(|| firsts(of).into_iter().min())?;
     let count = if is_cut {
@@ -185,7 +188,8 @@ fn range(moving: &[&Points], samples: &Samples) -> Option<(u64, u64, usize)> {
     (begin < end).then_some((begin, end, count.max(1)))
 }
 
-/// In how many intervals between `begin` and `end` some worker was seen: more windows than that would be made up.
+/// Number of intervals between `begin` and `end` in which some worker was seen: more windows would
+/// be made up.
 fn intervals_seen(moving: &[&Points], begin: u64, end: u64, samples: &Samples) -> usize {
     let Length::TimeNs(interval_ns) = samples.length else {
         return 1;
@@ -198,8 +202,8 @@ fn intervals_seen(moving: &[&Points], begin: u64, end: u64, samples: &Samples) -
     seen.len()
 }
 
-/// What a counter shows at `at`. Counting began at 0 with the run. What a worker completed after its last point is
-/// not known, and not counted.
+/// Interpolated counter at `at`. Counting began at 0 with the run. Work after the last point is
+/// unknown and not counted.
 fn count_at(points: &Points, at: f64) -> f64 {
     let next = points.partition_point(|point| (point.0 as f64) <= at);
     let (from, before) = match next.checked_sub(1) {
@@ -242,7 +246,7 @@ mod tests {
             "worker\tjob=b\tw=0\tt_ns=0,1\tcount=0,1\tq_ps=1,1,1,1\tbatches=1",
         ];
         let timing = timing(&two).unwrap();
-        // In the first 1500 ns 15 of one and 7.5 of the other.
+        // In the first 1500 ns, one completed 15 iterations and the other 7.5.
         let iterations: Vec<f64> = timing.windows.iter().map(|w| w.iterations).collect();
         assert_eq!(iterations, [22.5, 27.5]);
         assert_eq!(timing.windows[0].per_s, 15e6);
@@ -314,14 +318,15 @@ mod tests {
         windows.iter().map(|window| window.per_s).sum::<f64>() / windows.len() as f64
     }
 
-    /// A worker that does one iteration every 10 ns, but is seen at these times only.
+    /// A worker that performs one iteration every 10 ns, but is seen only at these times.
     fn seen_at(times: &[u64]) -> Points {
         times.iter().map(|at| (*at, at / 10)).collect()
     }
 
     #[test]
     fn workers_that_miss_different_deadlines_still_give_all_windows_of_the_true_rate() {
-        // 5 windows of 1000 ns. Each worker does 0.1 iterations per ns; two are starved most of the time.
+        // 5 windows of 1000 ns. Each worker performs 0.1 iterations per ns; two are starved most of
+        // the time.
         let workers = [
             seen_at(&[0, 1000, 2000, 3000, 4000, 5000]),
             seen_at(&[0, 2900, 3010, 6000, 6100, 9000]),
@@ -361,7 +366,8 @@ mod tests {
         // Iterations of 700 ns in windows of 100: two were completed, not twenty.
         let slow = seen_at(&[0, 700, 1400]);
         assert_eq!(windows(&[slow], &samples(20, 100)).len(), 2);
-        // Together, three workers were seen in each of the four intervals, though none in all of them.
+        // Together, three workers were seen in each of the four intervals, though none in all of
+        // them.
         let workers = [
             seen_at(&[0, 150, 420]),
             seen_at(&[0, 210, 415]),

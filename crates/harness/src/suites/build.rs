@@ -1,8 +1,8 @@
-//! From a package folder to benchmark programs, built by the tool of its language.
+//! Builds benchmark programs from a package folder with the tool of its language.
 //!
-//! What depends on what is known by that tool, so it is asked once in the life of this process; what it has built is copied
-//! into the cache folder under a name that changes with its content, so that a program that is being measured is never
-//! replaced. Start at [`programs`].
+//! That tool tracks dependencies, so it is called once in the life of this process. Built programs
+//! are copied to the cache folder under a name that depends on their content, so that a program
+//! that is being measured is never replaced. Start at [`programs`].
 
 use super::command::Filling;
 use super::known::{Known, shipped};
@@ -23,24 +23,24 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 
-/// Compiling all dependencies of a package may take long on a small machine.
+/// Build timeout: compiling all dependencies of a package may take long on a small machine.
 const LIMIT: Duration = Duration::from_secs(3600);
 
-/// A program that was built.
+/// A built program.
 #[derive(Debug, Clone)]
 pub struct Built {
-    /// Where it lies in the cache folder.
+    /// Path in the cache folder.
     pub program: PathBuf,
-    /// How it is driven.
+    /// Adapter that drives it.
     pub adapter: Arc<Adapter>,
-    /// What its package calls it, where a package has several.
+    /// Target name in its package, if there are several.
     pub target: Option<String>,
-    /// The folder that its tool would start it in.
+    /// Folder in which its tool would start it.
     pub folder: PathBuf,
 }
 
 impl Built {
-    /// What fills its commands.
+    /// Values for the placeholders of its commands.
     pub fn filling(&self, source: &Source, variant: &Variant) -> Filling {
         let folder = source.file.parent().unwrap_or(Path::new("/"));
         let folder = if source.file.is_dir() {
@@ -52,12 +52,12 @@ impl Built {
             .path("program", &self.program)
             .path("file", &source.file)
             .path("folder", folder)
-            // Listing writes no results, and neither does somebody who repeats a run by hand.
+            // Listing writes no results, and neither does a replay by hand.
             .text("scratch", "/tmp/speedwell-results")
             .words("arguments", variant.arguments.clone())
     }
 
-    /// The process of a command.
+    /// Builds the process of a command.
     pub fn process(&self, command: &[String], filling: &Filling, variant: &Variant) -> Spec {
         let mut words = filling.fill(command).into_iter();
         let mut spec = Spec::new(words.next().unwrap_or_default()).args(words);
@@ -73,15 +73,18 @@ impl Built {
 
 type Outcome = Result<Vec<Built>, Failed>;
 
-/// What decides what is built: the folder, the tool, its adapter, and variables of the variant.
+/// Inputs of a build: folder, tool, adapter, and variables of the variant.
 type Key = (PathBuf, PathBuf, String, Vec<(String, String)>);
 
 static BUILT: Mutex<Option<HashMap<Key, Arc<OnceLock<Outcome>>>>> = Mutex::new(None);
 
-/// The programs of a package under a variant, which belong to a suite of the user (`own`) or a shipped one. Asked again, they are the same ones; `tell` is told when building begins.
+/// Builds the programs of a package under a variant, driven by the user's adapters (`own`) or
+/// built-in ones. Later calls return the same programs; `tell` receives a notice when building
+/// begins.
 ///
 /// # Errors
-/// The tool is missing or refuses the package, or nothing that it built is a program of a known suite.
+/// The tool is missing or rejects the package, or none of the programs belongs to a known
+/// framework.
 pub fn programs(
     (adapter, own): (&Adapter, &[Arc<Adapter>]),
     folder: &Path,
@@ -133,7 +136,7 @@ fn build(
     }
 }
 
-/// What one command makes.
+/// Builds with a single command.
 fn by_command((adapter, known): (&Adapter, &Known), command: &[String], mut spec: Spec) -> Outcome {
     let folder = spec.directory.clone().unwrap_or_default();
     let scratch = scratch()?;
@@ -159,7 +162,7 @@ fn by_command((adapter, known): (&Adapter, &Known), command: &[String], mut spec
         ..Failed::before_start(Cause::Invalid { reason })
     };
     if !output.is_file() {
-        // `go test -c` makes nothing of a package without tests.
+        // `go test -c` produces nothing for a package without tests.
         return Err(unmade("made no program of its benchmarks".to_owned()));
     }
     let recognised = known.recognise(&output);
@@ -183,7 +186,7 @@ fn by_command((adapter, known): (&Adapter, &Known), command: &[String], mut spec
     }])
 }
 
-/// A line that cargo writes about something that it has built.
+/// A message of cargo about something it has built.
 #[derive(Deserialize)]
 struct Artifact {
     executable: Option<PathBuf>,
@@ -197,7 +200,7 @@ struct Target {
     kind: Vec<String>,
 }
 
-/// Every bench target of a package or workspace.
+/// Builds every bench target of a package or workspace.
 fn by_cargo(known: &Known, mut spec: Spec) -> Outcome {
     let words = ["bench", "--no-run", "--bench", "*"];
     let shown = spec.clone().args(words);
@@ -283,7 +286,7 @@ fn scratch() -> Result<Scratch, Failed> {
     Scratch::new().map_err(|error| Failed::start(format!("{error:#}")))
 }
 
-/// The program in the cache folder, under a name that its content decides.
+/// Copies the program to the cache folder, under a name that depends on its content.
 fn kept(program: &Path, name: &str) -> Result<PathBuf, Failed> {
     let folder = cache_folder().join("suites");
     let cannot = |error: std::io::Error| Failed::start(format!("'{}': {error}", folder.display()));
@@ -294,7 +297,7 @@ fn kept(program: &Path, name: &str) -> Result<PathBuf, Failed> {
     let kept = folder.join(format!("{name}-{digest}"));
     fs::create_dir_all(&folder).map_err(cannot)?;
     if let Ok(known) = fs::File::open(&kept) {
-        // The time of last use, which decides what is removed one day.
+        // Updates the time of last use, which decides when it is removed.
         let _ = known.set_modified(SystemTime::now());
         return Ok(kept);
     }

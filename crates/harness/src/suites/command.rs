@@ -1,4 +1,4 @@
-//! The commands of an adapter with their placeholders filled. It must not start them. Start at [`Filling`].
+//! Expands the placeholders of an adapter's commands. Must not start them. Start at [`Filling`].
 
 use speedwell_model::{Case, Division, Length, Samples};
 use speedwell_suite::adapter::{Adapter, AdapterKeys};
@@ -6,43 +6,42 @@ use speedwell_suite::fill;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Where a process finds the pipe that results come over.
+/// Path of the pipe for results within the process.
 pub const PIPE: &str = "/dev/fd/3";
 
-/// What stands for words of a command.
+/// Replacements for placeholders.
 #[derive(Debug, Default, Clone)]
 pub struct Filling {
     texts: HashMap<&'static str, String>,
-    /// Words by the name of a placeholder that stands alone.
+    /// Words that replace a placeholder that is a whole word.
     words: HashMap<&'static str, Vec<String>>,
 }
 
 impl Filling {
-    /// Adds a text.
     pub fn text(mut self, name: &'static str, text: impl Into<String>) -> Filling {
         self.texts.insert(name, text.into());
         self
     }
 
-    /// Adds a path.
     pub fn path(self, name: &'static str, path: &Path) -> Filling {
         self.text(name, path.to_string_lossy())
     }
 
-    /// Adds words that stand for `{name}` as a whole word.
+    /// Adds words that replace `{name}` where it is a whole word.
     pub fn words(mut self, name: &'static str, words: Vec<String>) -> Filling {
         self.words.insert(name, words);
         self
     }
 
-    /// Both together.
+    /// Merges both; `other` takes precedence.
     pub fn and(mut self, other: &Filling) -> Filling {
         self.texts.extend(other.texts.clone());
         self.words.extend(other.words.clone());
         self
     }
 
-    /// Adds how a case is chosen: by its name, by a pattern of it, by a pattern of each level of it.
+    /// Adds how a case is selected: by its name, by a pattern, by a pattern for each level of the
+    /// name.
     pub fn case(self, name: &str, case: Option<&Case>, keys: &AdapterKeys) -> Filling {
         let levels: Vec<String> = name
             .split('/')
@@ -63,7 +62,7 @@ impl Filling {
             .words("parameters", parameters)
     }
 
-    /// The words of a command.
+    /// Expands the words of a command.
     pub fn fill(&self, command: &[String]) -> Vec<String> {
         let mut filled = Vec::new();
         for word in command {
@@ -78,13 +77,13 @@ impl Filling {
         filled
     }
 
-    /// A text with its placeholders filled.
+    /// Expands the placeholders of a text.
     pub fn fill_text(&self, text: &str) -> String {
         fill(text, |name| self.texts.get(name).cloned())
     }
 }
 
-/// The command with the user's words last, unless it has a place for them.
+/// Appends the user's words to the command, unless it has placeholders for them.
 pub fn with_places(command: &[String], places: &[&str]) -> Vec<String> {
     let mut command = command.to_vec();
     for place in places {
@@ -96,8 +95,8 @@ pub fn with_places(command: &[String], places: &[&str]) -> Vec<String> {
     command
 }
 
-/// A name as a pattern that means itself in POSIX extended and ECMAScript expressions, RE2 and Java: nothing is escaped that
-/// is not special in all of them.
+/// Escapes a name for POSIX extended, ECMAScript, RE2 and Java patterns: only characters special in
+/// all of them are escaped.
 fn escaped(name: &str) -> String {
     let mut pattern = String::new();
     for character in name.chars() {
@@ -109,8 +108,8 @@ fn escaped(name: &str) -> String {
     pattern
 }
 
-/// A name with a backslash before all that is neither letter, digit nor blank, for those who have special characters of their
-/// own and take any of them so.
+/// Puts a backslash before all punctuation, for tools with special characters of their own that
+/// accept any character escaped this way.
 fn with_backslashes(name: &str) -> String {
     let mut text = String::new();
     for character in name.chars() {
@@ -122,7 +121,7 @@ fn with_backslashes(name: &str) -> String {
     text
 }
 
-/// Our words without the options that the user gives himself: some programs refuse one that is there twice.
+/// Removes options that the user gives as well: some programs reject duplicates.
 pub fn without_given(words: Vec<String>, given: &[String]) -> Vec<String> {
     let mut is_kept = true;
     let keeps = |word: &String| {
@@ -136,7 +135,8 @@ pub fn without_given(words: Vec<String>, given: &[String]) -> Vec<String> {
     words.into_iter().filter(keeps).collect()
 }
 
-/// The words of the user without the options that `command` gives the target itself: a listing decides how short each benchmark is.
+/// Removes options of the user that `command` sets for the target itself: a listing decides how
+/// short each benchmark is.
 pub fn without_decided(arguments: &[String], command: &[String]) -> Vec<String> {
     let is_target = |word: &String| ["{program}", "{file}", "{folder}"].contains(&word.as_str());
     let target = command.iter().rposition(is_target).unwrap_or_default();
@@ -158,7 +158,7 @@ pub fn without_decided(arguments: &[String], command: &[String]) -> Vec<String> 
     kept
 }
 
-/// Whether a word of the user is the option of one of ours. Go takes one hyphen or two.
+/// Whether the user's word is the same option as ours. Go accepts one hyphen or two.
 fn is_same_option(word: &str, own: &str) -> bool {
     let (word, own) = (option_name(word), option_name(own));
     word == own || word.strip_prefix('-') == Some(own)
@@ -168,7 +168,8 @@ fn option_name(word: &str) -> &str {
     word.split_once('=').map_or(word, |(name, _)| name)
 }
 
-/// The words for a run that measures, and for how it is divided: what the user asked for, else what is usual for the suite, else nothing.
+/// Options of a measuring run and its division: as requested by the user, else the framework's
+/// defaults, else none.
 pub fn options(adapter: &Adapter, asked: Division) -> Vec<String> {
     let (options, usual) = (&adapter.keys.options, &adapter.keys.usual);
     let ns = |ms: u32| u64::from(ms) * 1_000_000;
@@ -217,7 +218,7 @@ fn of_time(ns: u64, samples: u32) -> Filling {
         .text("total_ms", ms(total))
 }
 
-/// Of what was asked for, the option that means nothing to the suite.
+/// Returns the requested option that the framework does not support, if any.
 pub fn without_meaning(adapter: &Adapter, asked: Division) -> Option<&'static str> {
     let options = &adapter.keys.options;
     let is_time = matches!(asked.length, Some(Length::TimeNs(_)));
@@ -237,7 +238,7 @@ pub fn without_meaning(adapter: &Adapter, asked: Division) -> Option<&'static st
     found.map(|(name, ..)| name)
 }
 
-/// An option of the user that would start several cases or write elsewhere.
+/// Returns the user's option that would start several cases or write elsewhere, if any.
 pub fn refused<'a>(adapter: &Adapter, arguments: &'a [String]) -> Option<&'a str> {
     let refuse = &adapter.keys.refuse;
     let is_refused = |word: &&String| refuse.iter().any(|own| is_same_option(word, own));

@@ -1,5 +1,6 @@
-//! Which suites there are: those of `crates/harness/suites/`, those of the project's file, and those of definition files that
-//! are targets; and which of them a file belongs to. Files are read for that, never executed. Start at [`Known`].
+//! Known adapters: those in `crates/harness/suites/`, those of the project's file, and those of
+//! definition files among the targets; and which of them a file belongs to. Files are read, never
+//! executed. Start at [`Known`].
 
 use anyhow::{Context, Result};
 use include_dir::{Dir, include_dir};
@@ -18,22 +19,22 @@ static SHIPPED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/suites");
 
 static OWN: LazyLock<Vec<Arc<Adapter>>> = LazyLock::new(|| {
     let texts = SHIPPED.files().filter_map(|file| file.contents_utf8());
-    // One that cannot be read would be missing; a test reads them all, and checks them.
+    // An unreadable adapter would be missing; a test reads and checks them all.
     let read = texts.filter_map(|text| Adapter::read_checked(text).ok());
     read.flatten().map(Arc::new).collect()
 });
 
-/// A shipped adapter.
+/// Returns a built-in adapter.
 pub fn shipped(name: &str) -> Option<Arc<Adapter>> {
     OWN.iter().find(|own| own.name == name).cloned()
 }
 
-/// Whether the file is a program or library of this system.
+/// Whether the file is an ELF program or library.
 pub fn is_elf(file: &Path) -> bool {
     begins_with(file, b"\x7fELF")
 }
 
-/// Whether the file may be executed and is a script, which may start a program of google/benchmark.
+/// Whether the file is an executable script, which may start a program of google/benchmark.
 pub fn is_wrapper(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     let mode = file.metadata().map_or(0, |data| data.permissions().mode());
@@ -46,20 +47,21 @@ fn begins_with(file: &Path, magic: &[u8]) -> bool {
     read.is_ok() && beginning == magic
 }
 
-/// The adapters that a command may use.
+/// Adapters that a command may use.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
-    /// Those of the user come first.
+    /// The user's adapters come first.
     adapters: Vec<Arc<Adapter>>,
-    /// How many are the user's.
+    /// Number of the user's adapters.
     of_user: usize,
 }
 
 impl Known {
-    /// Shipped ones, those of the project that `here` is in, and those of definition files among `targets`.
+    /// Collects the built-in adapters, those of the project of `here`, and those of definition
+    /// files among `targets`.
     ///
     /// # Errors
-    /// A file with a table that has no meaning.
+    /// A file has an invalid table.
     pub fn new(targets: &[String], here: &Path) -> Result<Known> {
         let mut adapters = Vec::new();
         for target in targets {
@@ -78,7 +80,7 @@ impl Known {
         Ok(Known { adapters, of_user })
     }
 
-    /// The same, behind those.
+    /// Puts the given adapters first.
     #[must_use]
     pub fn after(mut self, first: &[Arc<Adapter>]) -> Known {
         self.adapters.splice(0..0, first.iter().cloned());
@@ -86,23 +88,23 @@ impl Known {
         self
     }
 
-    /// Those of the user.
+    /// The user's adapters.
     pub fn of_user(&self) -> &[Arc<Adapter>] {
         &self.adapters[..self.of_user]
     }
 
-    /// The adapter of that name.
+    /// Finds an adapter by name.
     pub fn named(&self, name: &str) -> Option<&Arc<Adapter>> {
         self.adapters.iter().find(|known| known.name == name)
     }
 
-    /// `mine:./bench-tool`, where `mine` is an adapter: the adapter, and the path.
+    /// Splits `mine:./bench-tool`, where `mine` is an adapter, into adapter and path.
     pub fn split<'a>(&self, operand: &'a str) -> Option<(Arc<Adapter>, &'a str)> {
         let (name, path) = operand.split_once(':')?;
         Some((self.named(name)?.clone(), path))
     }
 
-    /// A hint for `mien:./bench-tool`.
+    /// Hint for a misspelled adapter, as in `mien:./bench-tool`.
     pub fn hint(&self, operand: &str) -> Option<String> {
         let (name, path) = operand
             .split_once(':')
@@ -114,12 +116,12 @@ impl Known {
         })
     }
 
-    /// The adapter that a file or folder belongs to, by its content.
+    /// Finds the adapter of a file or folder by its content.
     pub fn recognise(&self, path: &Path) -> Option<Arc<Adapter>> {
         first_that_fits(&self.adapters, path)
     }
 
-    /// The same among those of the user.
+    /// The same among the user's adapters.
     pub fn recognise_by_user(&self, path: &Path) -> Option<Arc<Adapter>> {
         first_that_fits(self.of_user(), path)
     }
@@ -132,7 +134,7 @@ fn first_that_fits(adapters: &[Arc<Adapter>], path: &Path) -> Option<Arc<Adapter
     adapters.iter().find(fits).cloned()
 }
 
-/// A file that is looked at, whose content is read once.
+/// A file under inspection, whose content is read once.
 struct Look<'a> {
     path: &'a Path,
     content: OnceCell<Vec<u8>>,
@@ -195,7 +197,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// The files below `folder` whose path from there is like `glob`, by name.
+/// Files below `folder` whose relative path matches `glob`, sorted.
 pub(crate) fn files_like(folder: &Path, glob: &str) -> Vec<PathBuf> {
     let depth = if glob.contains("**") {
         8
@@ -224,7 +226,7 @@ fn walk(root: &Path, folder: &Path, depth: usize, like: &Regex, found: &mut Vec<
     }
 }
 
-/// A pattern of file names: `*`, `**/`, `?` and `{a,b}`.
+/// Translates a glob of file names: `*`, `**/`, `?` and `{a,b}`.
 fn like(glob: &str) -> Option<Regex> {
     let mut pattern = String::from("^");
     let mut rest = glob;
@@ -244,7 +246,7 @@ fn like(glob: &str) -> Option<Regex> {
     Regex::new(&(pattern + "$")).ok()
 }
 
-/// What a pattern finds in a program: its first group, or all of it.
+/// Searches a program for a pattern; returns the first group, or the whole match.
 pub(super) fn found_in(program: &Path, pattern: &str) -> Result<Option<String>> {
     let bytes =
         fs::read(program).with_context(|| format!("cannot read '{}'", program.display()))?;

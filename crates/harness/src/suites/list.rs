@@ -1,4 +1,5 @@
-//! The cases of one program: listed by it, and where its list says too little, by executing each once. Start at [`Asking`].
+//! Lists the cases of one program; where the list is incomplete, executes each selected benchmark
+//! once. Start at [`Asking`].
 
 use super::build::Built;
 use super::command::{Filling, refused, without_decided};
@@ -17,27 +18,25 @@ use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::time::Duration;
 
-/// Some suites execute all benchmarks once to list them.
+/// Some frameworks execute all benchmarks once to list them.
 const LISTING: Duration = Duration::from_secs(300);
 
-/// Learning the cases within a case executes it.
+/// Finding the cases within a benchmark requires executing it.
 const EXPANDING: Duration = Duration::from_secs(120);
 
-/// What the linker writes into a test binary about its package (`go version -m`).
+/// Package path that the linker embeds in a test binary (`go version -m`).
 const GO_PACKAGE: &str = r"path\t(\S+)\.test\n";
 
-/// One program that is asked for its cases.
+/// A request for the cases of one program.
 pub struct Asking<'a> {
-    /// The target.
     pub source: &'a Source,
-    /// What is asked for.
     pub request: &'a Request,
-    /// Its program.
+    /// The program of the target.
     pub built: &'a Built,
 }
 
 impl Asking<'_> {
-    /// Its cases.
+    /// Describes the cases.
     pub fn describe(&self) -> Description {
         let keys = &self.built.adapter.keys;
         let spec = self.spec(&keys.list, &Filling::default(), LISTING);
@@ -57,7 +56,7 @@ impl Asking<'_> {
         if !keys.expand.is_empty() {
             cases = self.expanded_where_wanted(cases);
         }
-        // A test of Catch2 with a generator has its benchmarks as often as that has values.
+        // A Catch2 test with a generator lists its benchmarks once per generated value.
         let mut known = HashSet::new();
         cases.retain(|listed| known.insert((listed.name.clone(), listed.case.id())));
         if cases.is_empty() {
@@ -123,7 +122,7 @@ impl Asking<'_> {
             (cause, _) => {
                 let cause = cause.unwrap_or(Cause::Silent);
                 let mut description = not_described(self.source, cause, spec, Some(&outcome));
-                // pytest says on stdout what it cannot import.
+                // pytest reports import errors on stdout.
                 if let Some(failure) = &mut description.failure
                     && failure.stderr_tail.is_empty()
                 {
@@ -134,7 +133,7 @@ impl Asking<'_> {
         }
     }
 
-    /// Whether the suite itself is what is missing, by what a list that failed has said.
+    /// Whether the framework itself is missing, according to the output of the failed listing.
     fn missing(&self, outcome: &Outcome, output: &Collected) -> Option<Cause> {
         let adapter = &self.built.adapter;
         let pattern = regex::Regex::new(adapter.keys.missing.as_deref()?).ok()?;
@@ -149,7 +148,7 @@ impl Asking<'_> {
         })
     }
 
-    /// A sentence where the suite cannot execute some of its cases alone: those that the same command executes.
+    /// Warns if the framework cannot execute some of its cases alone: those with the same command.
     fn together(&self, cases: &[Listed]) -> Option<String> {
         let keys = &self.built.adapter.keys;
         let mut of_command: HashMap<Vec<String>, usize> = HashMap::new();
@@ -168,7 +167,7 @@ impl Asking<'_> {
         })
     }
 
-    /// The cases in those listed ones that are wanted, and the others as they are listed.
+    /// Expands the selected listed cases; keeps the others as listed.
     fn expanded_where_wanted(&self, listed: Vec<Listed>) -> Vec<Listed> {
         let listed: Vec<Listed> = listed.into_iter().map(|one| self.in_package(one)).collect();
         let names: Vec<String> = listed.iter().map(|one| self.benchmark(&one.case)).collect();
@@ -183,7 +182,7 @@ impl Asking<'_> {
         listed.into_iter().zip(wanted).flat_map(of_one).collect()
     }
 
-    /// What a case's benchmark is called: after the target, where a package has several.
+    /// Benchmark name of a case; prefixed with the target if a package has several.
     fn benchmark(&self, case: &Case) -> String {
         match &self.built.target {
             Some(target) => format!("{target}/{}", case.benchmark),
@@ -191,7 +190,8 @@ impl Asking<'_> {
         }
     }
 
-    /// The cases in a listed one. One that fails stays as it is listed: executing it shows how it fails.
+    /// Finds the cases within a listed one. One that fails is kept as listed: executing it shows
+    /// the failure.
     fn expanded(&self, listed: Listed) -> Vec<Listed> {
         let adapter = &self.built.adapter;
         let own = Filling::default().case(&listed.name, Some(&listed.case), &adapter.keys);
@@ -200,7 +200,7 @@ impl Asking<'_> {
         let is_over = run(&spec, &mut output).is_ok_and(|outcome| outcome.ended == Ended::Exit(0));
         let results = read::results(adapter, &output.0).unwrap_or_default();
         let inner: Vec<Listed> = results.into_iter().filter_map(read::listed).collect();
-        // Of a benchmark that panicked, some of its own may be missing.
+        // Some results of a benchmark that panicked may be missing.
         if inner.is_empty() || !is_over {
             vec![listed]
         } else {
@@ -208,7 +208,7 @@ impl Asking<'_> {
         }
     }
 
-    /// A benchmark that fails or is skipped before its package is printed, called as if it had been.
+    /// Names a benchmark that fails or is skipped before its package is printed as if it had been.
     fn in_package(&self, listed: Listed) -> Listed {
         if self.built.adapter.keys.read != Read::GoBench {
             return listed;
@@ -243,7 +243,7 @@ impl Asking<'_> {
         }
     }
 
-    /// Why the suite cannot be measured, if it is older than what can.
+    /// Explains that the framework is too old, if it is.
     fn too_old(&self, version: &str) -> Option<Cause> {
         let (suite, minimum) = (
             &self.built.adapter.name,
@@ -279,7 +279,7 @@ impl Asking<'_> {
     }
 }
 
-/// The parameters of all cases with the values that occur.
+/// Parameters of all cases with their values.
 pub fn parameters(jobs: &[Job]) -> Vec<Parameter> {
     let mut found: Vec<Parameter> = Vec::new();
     let cases = jobs.iter().filter_map(|job| job.case.as_ref());
@@ -296,7 +296,7 @@ pub fn parameters(jobs: &[Job]) -> Vec<Parameter> {
     found
 }
 
-/// Keeps the cases with the values that were asked for: a suite decides itself which ones there are.
+/// Keeps the cases with the requested values: the framework decides which cases exist.
 pub fn select(description: &mut Description, sets: &[(String, String)]) {
     let fits = |name: &str, value: &Value| {
         let mut wanted = sets.iter().filter(|(known, _)| known == name).peekable();

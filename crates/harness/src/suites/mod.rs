@@ -1,8 +1,10 @@
-//! Benchmarks of other suites, driven as their adapters say: listed, executed one by one in fresh processes, and read.
+//! Benchmarks of other frameworks, driven by adapters: listed, executed one by one in fresh
+//! processes, and parsed.
 //!
-//! Decides how one case of such a suite is started and what becomes of its output. What a suite's options are is said by
-//! `crates/harness/suites/*.toml`, what its output means by `results::foreign::suites`. Start at [`Suites`]; at [`Known`] for how
-//! files are recognised, at `build.rs` for packages that are built first.
+//! Decides how one case is started and how its output is handled. Options of a framework are
+//! declared in `crates/harness/suites/*.toml`; `results::foreign::suites` parses its output. Start
+//! at [`Suites`]; at [`Known`] for how files are recognized, at `build.rs` for packages that are
+//! built first.
 
 mod build;
 mod command;
@@ -32,7 +34,7 @@ use speedwell_suite::adapter::Adapter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The harness for all of them.
+/// Harness for all adapters.
 pub struct Suites;
 
 impl Harness for Suites {
@@ -115,14 +117,15 @@ impl Harness for Suites {
     }
 }
 
-/// Of what was asked for, the option that means nothing to the suite of a file.
+/// Returns the requested option that the framework of a file does not support, if any.
 pub fn meaningless_option(source: &Source, asked: Division) -> Option<&'static str> {
-    // Of a package, only what is built out of it knows options.
+    // For a package, only the programs built from it have options.
     let adapter = source.adapter().filter(|own| own.keys.build.is_none())?;
     command::without_meaning(adapter, asked)
 }
 
-/// Builds the programs of a package under a variant, unless this process has done so. Other targets are left alone.
+/// Builds the programs of a package under a variant, unless this process has done so. Ignores other
+/// targets.
 ///
 /// # Errors
 /// It does not compile, or its tool is missing.
@@ -150,7 +153,7 @@ pub fn build(source: &Source, variant: &Variant, tell: Tell<'_>) -> Result<()> {
     })
 }
 
-/// Why nothing was built, and how to see it again.
+/// Explains why nothing was built, and how to repeat it.
 fn words_of(failed: &Failed) -> String {
     let Failed { cause, replay, .. } = failed;
     match replay.as_str() {
@@ -159,7 +162,7 @@ fn words_of(failed: &Failed) -> String {
     }
 }
 
-/// The one program that is built out of a package folder, and how it is driven.
+/// Returns the only program built from a package folder, and its adapter.
 ///
 /// # Errors
 /// It cannot be built, or has several programs.
@@ -184,7 +187,7 @@ pub fn program_of_package(
     }
 }
 
-/// The programs of a target: itself, or what is built out of it.
+/// Returns the programs of a target: itself, or those built from it.
 fn programs(source: &Source, program: &Path, variant: &Variant) -> Result<Vec<Built>, Failed> {
     let adapter = source.suite.clone().ok_or_else(|| {
         let reason = format!("'{}' belongs to no known suite", source.file.display());
@@ -215,7 +218,7 @@ fn refused(adapter: &Adapter, word: &str) -> Failed {
     Failed::before_start(refused_option(adapter, word))
 }
 
-/// Why an option of the user is refused.
+/// Explains why an option of the user is rejected.
 fn refused_option(adapter: &Adapter, option: &str) -> Cause {
     let reason = format!(
         "does not take '{option}' of {}: cases are chosen with --filter and --set, and results are kept by Speedwell",
@@ -224,7 +227,7 @@ fn refused_option(adapter: &Adapter, option: &str) -> Cause {
     Cause::Invalid { reason }
 }
 
-/// One case in a fresh process.
+/// Performs one case in a fresh process.
 fn perform(job: &Job, setting: &Setting<'_>, built: &Built, scratch: &Scratch) -> Attempt {
     let (adapter, keys) = (&built.adapter, &built.adapter.keys);
     let name = job.name_under(&setting.variant.name);
@@ -270,7 +273,7 @@ fn perform(job: &Job, setting: &Setting<'_>, built: &Built, scratch: &Scratch) -
     if seen.is_none() && outcome.ended == Ended::Exit(0) {
         let skip = read::skip(adapter, &printed).or(fault.take_if(|fault| fault.is_skip()));
         if job.test && keys.trial.is_some() && skip.is_none() {
-            // Suites that only try a case write no results of it.
+            // Frameworks write no results when they only try a case.
             (seen, fault) = (Some(Observation::new(case, Vec::new())), None);
         }
         fault = skip.or(fault);
@@ -289,7 +292,7 @@ fn perform(job: &Job, setting: &Setting<'_>, built: &Built, scratch: &Scratch) -
     attempt
 }
 
-/// A suite that says itself what went wrong says more than the status that its process ends with.
+/// Prefers the framework's own error over its exit status, which says less.
 fn explain(attempt: &mut Attempt, said: Option<Cause>) {
     let stdout = &attempt.stdout;
     let Some(failure) = &mut attempt.failure else {

@@ -1,4 +1,5 @@
-//! Where the results of a process come from: stdout, a pipe, or a file. It must not know what they mean. Start at [`Place`].
+//! Source of a process's results: stdout, a pipe, or a file. Must not know what they mean. Start at
+//! [`Place`].
 
 use super::known::files_like;
 use speedwell_process::{Channel, Conversation, Next, Scratch};
@@ -6,21 +7,21 @@ use speedwell_suite::adapter::Adapter;
 use std::fs;
 use std::path::Path;
 
-/// Where the results of a process come from.
+/// Where a process writes its results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// Its standard output.
+    /// Standard output.
     Stdout,
     /// Descriptor 3.
     Pipe,
     /// The file `{output}`.
     File,
-    /// A file below the folder of the run.
+    /// A file in the folder of the run that matches this glob.
     Like(String),
 }
 
 impl Place {
-    /// That of an adapter's command.
+    /// Result location of an adapter's command.
     pub fn from_adapter(adapter: &Adapter) -> Place {
         let has = |place: &str| adapter.keys.run.iter().any(|word| word.contains(place));
         match &adapter.keys.output {
@@ -31,7 +32,7 @@ impl Place {
         }
     }
 
-    /// The channel that it needs.
+    /// Channel that it needs.
     pub fn channel(&self) -> Channel {
         match self {
             Place::Stdout => Channel::Stdout,
@@ -40,7 +41,7 @@ impl Place {
         }
     }
 
-    /// What was written there.
+    /// Reads what was written there.
     pub fn written(&self, collected: &Collected, scratch: &Scratch, output: &Path) -> Vec<u8> {
         match self {
             Place::Stdout | Place::Pipe => collected.0.clone(),
@@ -56,7 +57,7 @@ impl Place {
     }
 }
 
-/// Everything that came over the line.
+/// Collects everything received over the channel.
 #[derive(Default)]
 pub struct Collected(pub Vec<u8>);
 

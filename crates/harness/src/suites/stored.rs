@@ -1,4 +1,5 @@
-//! How a plan keeps an adapter: a shipped one by its name, any other one whole, so that a session that is resumed is the same.
+//! Serializes adapters in a plan: a built-in one by name, any other in full, so that a resumed
+//! session uses the same.
 
 use super::known::shipped;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -12,10 +13,10 @@ enum Stored {
     Whole(Arc<Adapter>),
 }
 
-/// Writes it.
+/// Serializes an adapter.
 ///
 /// # Errors
-/// Those of the serialiser.
+/// Errors of the serializer.
 pub fn serialize<S: Serializer>(adapter: &Option<Arc<Adapter>>, to: S) -> Result<S::Ok, S::Error> {
     let stored = adapter.as_ref().map(|adapter| {
         let is_shipped = shipped(&adapter.name).is_some_and(|own| own == *adapter);
@@ -28,10 +29,10 @@ pub fn serialize<S: Serializer>(adapter: &Option<Arc<Adapter>>, to: S) -> Result
     stored.serialize(to)
 }
 
-/// Reads it.
+/// Deserializes an adapter.
 ///
 /// # Errors
-/// No adapter of that name is shipped.
+/// There is no built-in adapter of that name.
 pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Arc<Adapter>>, D::Error> {
     match Option::<Stored>::deserialize(from)? {
         Some(Stored::Name(name)) => {

@@ -1,6 +1,7 @@
-//! Frameworks that no shipped adapter drives, known by the content of their files so that they can be named.
+//! Frameworks without a built-in adapter, recognized by file content so that messages can name
+//! them.
 //!
-//! Files are read for that, never executed. Start at [`framework_without_adapter`].
+//! Files are read, never executed. Start at [`framework_without_adapter`].
 
 use super::known::is_elf;
 use regex::bytes::Regex;
@@ -8,10 +9,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// Larger files are not searched: sources of benchmarks are small, and programs rarely have more of what is searched for.
+/// Larger files are not searched: benchmark sources are small, and programs are rarely larger.
 const LARGEST: u64 = 64 << 20;
 
-/// Endings of names of files, the framework, and a pattern of their content. Programs have no ending.
+/// File extensions, framework, and a pattern of the content. Programs have no extension.
 const FRAMEWORKS: [(&[&str], &str, &str); 20] = [
     (JAVASCRIPT, "mitata", r#"['"]mitata['"]"#),
     (JAVASCRIPT, "tinybench", r#"['"]tinybench['"]"#),
@@ -58,7 +59,7 @@ static PATTERNS: LazyLock<Vec<Option<Regex>>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The framework that a file of benchmarks or a program belongs to, if it is known and has no adapter.
+/// Returns the framework of a benchmark file or program if it is known and has no adapter.
 pub fn framework_without_adapter(file: &Path) -> Option<&'static str> {
     let ending = file.extension().and_then(|ending| ending.to_str());
     let is_program = is_elf(file);
@@ -80,7 +81,7 @@ pub fn framework_without_adapter(file: &Path) -> Option<&'static str> {
         .map(|((_, name, _), _)| *name)
 }
 
-/// A sentence about such a file, with how an adapter is written.
+/// Explains that a file's framework has no adapter, and how to write one.
 pub fn explain_framework(name: &str, target: &str) -> String {
     let adapter = name.to_lowercase().replace([' ', '.'], "-");
     let target = speedwell_model::quote(target);

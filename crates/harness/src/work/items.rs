@@ -1,33 +1,35 @@
-//! Declarations: a text cut into the pieces that may be used one without the other, each with the names that it declares.
+//! Splits a text into declarations, which can be used independently, each with the names it
+//! declares.
 //!
-//! It needs no grammar: brackets, line ends and a few keywords tell where a declaration ends. A text that is cut wrongly gives
-//! larger pieces, so that a change is seen in more benchmarks than it is in, and never in fewer. Start at [`items`].
+//! Needs no grammar: brackets, line ends and a few keywords show where a declaration ends. A wrong
+//! split yields larger declarations, so that a change is attributed to more benchmarks than
+//! necessary, never to fewer. Start at [`items`].
 
 use super::tokens::{Kind, Syntax, Token};
 
 /// One declaration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Item {
-    /// The names that it declares.
+    /// Names it declares.
     pub names: Vec<String>,
     /// Its text.
     pub tokens: Vec<Token>,
-    /// What has to be used for it to be used, where that is nothing that it declares: the type of a method.
+    /// Names whose use implies its use, besides those it declares: the type of a method.
     pub belongs_to: Vec<String>,
     /// Whether it takes effect without being named.
     pub is_always: bool,
-    /// Whether it only makes names of other files known.
+    /// Whether it only imports names of other files.
     pub is_import: bool,
 }
 
 impl Item {
-    /// The words in it.
+    /// Words in the declaration.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.tokens.iter().filter_map(Token::word)
     }
 }
 
-/// The declarations of a text.
+/// Splits a text into declarations.
 pub fn items(tokens: Vec<Token>, syntax: Syntax) -> Vec<Item> {
     let pieces = match syntax {
         Syntax::Python => statements(tokens),
@@ -48,13 +50,13 @@ pub fn items(tokens: Vec<Token>, syntax: Syntax) -> Vec<Item> {
         .collect()
 }
 
-/// By how much the depth of brackets changes.
+/// Change of the bracket depth.
 fn step(token: &Token) -> i32 {
     let is_one_of = |marks: [char; 3]| marks.into_iter().any(|mark| token.is(mark));
     i32::from(is_one_of(['(', '[', '{'])) - i32::from(is_one_of([')', ']', '}']))
 }
 
-/// Cuts where a declaration of a language with braces ends.
+/// Splits a text of a language with braces at the ends of declarations.
 fn pieces(tokens: Vec<Token>, syntax: Syntax) -> Vec<Vec<Token>> {
     let mut found = Vec::new();
     let mut piece: Vec<Token> = Vec::new();
@@ -82,7 +84,7 @@ fn pieces(tokens: Vec<Token>, syntax: Syntax) -> Vec<Vec<Token>> {
     found
 }
 
-/// The place behind the bracket that closes the one at `open`.
+/// Returns the index after the bracket that closes the one at `open`.
 fn behind(tokens: &[Token], open: usize) -> usize {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate().skip(open) {
@@ -102,7 +104,7 @@ fn named(names: Vec<String>, tokens: Vec<Token>) -> Item {
     }
 }
 
-/// The names of a list such as `a, b T`.
+/// Names of a list such as `a, b T`.
 fn leading_names(tokens: &[Token]) -> Vec<String> {
     let mut names = Vec::new();
     for pair in tokens.chunks(2) {
@@ -149,7 +151,7 @@ fn go(piece: Vec<Token>) -> Vec<Item> {
             let inner = rest[1..behind(rest, 0).max(2) - 1].to_vec();
             let specs = pieces(inner, Syntax::Go);
             if keyword == "const" {
-                // The values of a group follow from each other (iota).
+                // The values of a group depend on each other (iota).
                 let names = specs.iter().flat_map(|spec| leading_names(spec));
                 return vec![named(names.collect(), piece)];
             }
@@ -160,7 +162,7 @@ fn go(piece: Vec<Token>) -> Vec<Item> {
     }
 }
 
-/// One item for each path, with the names that a text may call it by.
+/// Returns one item per path, with the names by which a text may refer to it.
 fn go_imports(tokens: &[Token]) -> Vec<Item> {
     let mut found = Vec::new();
     let mut alias: Option<&Token> = None;
@@ -172,7 +174,8 @@ fn go_imports(tokens: &[Token]) -> Vec<Item> {
         let alias = alias.take();
         let names: Vec<String> = match alias {
             Some(alias) => vec![alias.text.clone()],
-            // gopkg.in/yaml.v3 is 'yaml', and example.com/go-x/v2 is 'x': every part is taken for its name.
+            // gopkg.in/yaml.v3 is 'yaml', and example.com/go-x/v2 is 'x': accept every part as its
+            // name.
             None => path
                 .split(|c: char| !c.is_alphanumeric() && c != '_')
                 .map(str::to_owned)
@@ -188,7 +191,7 @@ fn go_imports(tokens: &[Token]) -> Vec<Item> {
 }
 
 fn rust(piece: Vec<Token>) -> Vec<Item> {
-    // Attributes and visibility come first.
+    // Skips attributes and visibility.
     let mut at = 0;
     while let Some(token) = piece.get(at) {
         at = match () {
@@ -236,7 +239,7 @@ fn rust(piece: Vec<Token>) -> Vec<Item> {
             let name = words().find(|word| word != "mut");
             vec![named(name.into_iter().collect(), piece)]
         }
-        // lazy_static!, thread_local! and others of their kind declare what stands behind a keyword.
+        // lazy_static!, thread_local! and similar macros declare the name after a keyword.
         _ => {
             let declares = ["static", "ref", "fn", "const", "struct", "enum"];
             let pairs = rest
@@ -251,7 +254,7 @@ fn rust(piece: Vec<Token>) -> Vec<Item> {
     }
 }
 
-/// One item for each name that a tree such as `a::{b, c as d}` makes known.
+/// Returns one item for each name that a tree such as `a::{b, c as d}` imports.
 fn rust_imports(before: &[Token], tree: &[Token]) -> Vec<Item> {
     let open = tree.iter().position(|token| token.is('{'));
     if let Some(open) = open {
@@ -272,7 +275,7 @@ fn rust_imports(before: &[Token], tree: &[Token]) -> Vec<Item> {
     }]
 }
 
-/// The parts of a list between commas.
+/// Splits a list at its top-level commas.
 fn in_list(tokens: &[Token]) -> Vec<&[Token]> {
     let mut depth = 0;
     let parts = tokens.split(|token| {
@@ -282,7 +285,7 @@ fn in_list(tokens: &[Token]) -> Vec<&[Token]> {
     parts.filter(|part| !part.is_empty()).collect()
 }
 
-/// Cuts a text of Python into statements of its outermost level, each with what is indented below it.
+/// Splits Python text into top-level statements, each with its indented block.
 fn statements(tokens: Vec<Token>) -> Vec<Vec<Token>> {
     const GOES_ON: [&str; 4] = ["else", "elif", "except", "finally"];
     let mut found: Vec<Vec<Token>> = Vec::new();
@@ -328,7 +331,7 @@ fn python(statement: Vec<Token>) -> Vec<Item> {
     vec![named(names, statement)]
 }
 
-/// One item for each name that is imported.
+/// Returns one item for each imported name.
 fn python_imports(statement: &[Token]) -> Vec<Item> {
     let at = statement
         .iter()
@@ -350,8 +353,8 @@ fn python_imports(statement: &[Token]) -> Vec<Item> {
     in_list(&list).into_iter().map(item).collect()
 }
 
-/// C, C++ and Java: what stands before a parenthesis, an equals sign or the end. Bodies of namespaces, and of classes of Java,
-/// are cut in turn.
+/// Parses C, C++ and Java: the declared name precedes a parenthesis, an equals sign or the end.
+/// Bodies of namespaces and top-level Java classes are split in turn.
 fn c(piece: Vec<Token>, syntax: Syntax) -> Vec<Item> {
     const TYPES: [&str; 7] = [
         "class",
@@ -408,12 +411,13 @@ fn last_word(tokens: &[Token]) -> Vec<String> {
     words.next_back().map(str::to_owned).into_iter().collect()
 }
 
-/// Whether a class stands at the beginning of a line, as the class of a file does and those in it do not.
+/// Whether a class starts in the first column, as top-level classes do and nested ones do not.
 fn begin_of_file(piece: &[Token]) -> bool {
     piece.first().is_some_and(|token| token.column == Some(0))
 }
 
-/// The place behind annotations of Java, and whether one of them says that the method is called around every benchmark.
+/// Returns the index after Java annotations, and whether one of them makes the method run around
+/// every benchmark.
 fn skip_annotations(piece: &[Token]) -> (usize, bool) {
     let (mut at, mut is_around) = (0, false);
     while piece.get(at).is_some_and(|token| token.is('@')) {

@@ -1,8 +1,10 @@
-//! What benchmarks do, as fingerprints of their text: two revisions whose benchmarks differ do other work, so that their figures
-//! say nothing of the code that is measured.
+//! Fingerprints of what benchmarks do, computed from their source text. If the fingerprints of two
+//! revisions differ, the benchmark itself changed, and its values say nothing about the code under
+//! test.
 //!
-//! Decides which sources a benchmark consists of: the files of tests and benchmarks, not those of the code under test. How a text
-//! is cut is decided in `items.rs`, what one benchmark uses of it in `pool.rs`. No file is executed. Start at [`fingerprints`].
+//! Decides which sources make up a benchmark: files of tests and benchmarks, not of the code under
+//! test. `items.rs` decides how a text is split, `pool.rs` which parts one benchmark uses. No file
+//! is executed. Start at [`fingerprints`].
 
 mod items;
 mod pool;
@@ -18,7 +20,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders of tests and benchmarks, by their names.
+/// Names of folders with tests and benchmarks.
 const FOLDERS: [&str; 13] = [
     "bench",
     "benches",
@@ -35,29 +37,29 @@ const FOLDERS: [&str; 13] = [
     "spec",
 ];
 
-/// Folders in which nobody's sources are.
+/// Folders without the project's own sources.
 const NO_SOURCES: [&str; 5] = ["target", "node_modules", "build", "out", "vendor"];
 
-/// Files that are looked through for the source of a program.
+/// Maximum number of files searched for the source of a program.
 const MOST_FILES: usize = 20_000;
 
-/// Where the text of a benchmark is.
+/// Location of a benchmark's source.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Place {
-    /// The files `*_test.go` of a package.
+    /// Files `*_test.go` of a package.
     GoPackage(PathBuf),
-    /// A bench target of a cargo package or workspace.
+    /// Bench target of a cargo package or workspace.
     CargoTarget(PathBuf, String),
-    /// A file that is executed as it is.
+    /// File that is executed as is.
     File(PathBuf),
-    /// The source of a class of a built jar, below this folder.
+    /// Source of a class in a built jar, below this folder.
     Class(PathBuf, String),
-    /// The sources of a program, below this folder.
+    /// Sources of a program, below this folder.
     Program(PathBuf),
 }
 
-/// Fingerprints of what the benchmarks of the jobs do under a variant, by the names of the benchmarks. One whose text is not
-/// found has none.
+/// Fingerprints the benchmarks of the jobs under a variant, by benchmark name. Omits benchmarks
+/// whose source is not found.
 pub fn fingerprints(jobs: &[Job], variant: &Variant) -> BTreeMap<String, String> {
     let mut pools: HashMap<Place, Pool> = HashMap::new();
     let mut found = BTreeMap::new();
@@ -73,7 +75,7 @@ pub fn fingerprints(jobs: &[Job], variant: &Variant) -> BTreeMap<String, String>
         let has_own_text = !matches!(place, Place::Program(_));
         let pool = pools.entry(place.clone()).or_insert_with(|| place.pool());
         let name = job.name_under(&variant.name);
-        // What follows a slash is a part of a benchmark of Go.
+        // In Go, the part after a slash is a sub-benchmark.
         let name = match place {
             Place::GoPackage(_) => name.split('/').next().unwrap_or(name),
             _ => name,
@@ -88,7 +90,8 @@ pub fn fingerprints(jobs: &[Job], variant: &Variant) -> BTreeMap<String, String>
 fn naming(source: &Source) -> Naming {
     match source.adapter().map(|adapter| adapter.keys.read) {
         Some(Read::Criterion | Read::Pyperf | Read::Catch2 | Read::Vitest) => Naming::Handed,
-        // Of the suites of cargo, only criterion's benchmarks have names that are no functions; functions come first there.
+        // Among cargo's frameworks, only criterion names benchmarks other than by function;
+        // functions are tried first there.
         _ => Naming::Declared,
     }
 }
@@ -118,7 +121,7 @@ fn place(job: &Job, source: &Source, variant: &Variant) -> Option<Place> {
     }
 }
 
-/// The sources of a program are looked for where a revision has them.
+/// Sources of a program are searched in the worktree of a revision.
 fn of_program(variant: &Variant) -> Option<Place> {
     let own = variant.worktree.as_ref()?;
     Some(Place::Program(own.folder.clone()))
@@ -139,7 +142,7 @@ impl Place {
             Place::Class(root, class) => {
                 let mut pool = Pool::new(root);
                 let all = sources_below(root, &|path| ending(path) == Some("java"));
-                // A class in a class is in the file of the outer one.
+                // A nested class is in the file of the outer one.
                 let mut names = Some(class.as_str());
                 while let Some(name) = names {
                     let path = format!("{}.java", name.replace('.', "/"));
@@ -156,7 +159,7 @@ impl Place {
     }
 }
 
-/// The files of a bench target: where Cargo.toml says, or where cargo looks for it.
+/// Files of a bench target: where Cargo.toml says, or where cargo looks by default.
 fn of_target(folder: &Path, target: &str) -> Pool {
     let manifests = sources_below(folder, &|path| path.ends_with("Cargo.toml"));
     let named = |manifest: &PathBuf| {
@@ -219,7 +222,7 @@ fn add_with_modules(pool: &mut Pool, file: &Path, belongs: &dyn Fn(&Path) -> boo
     }
 }
 
-/// The sources of benchmarks that a program may be built of.
+/// Sources of benchmarks from which a program may be built.
 fn of_root(root: &Path) -> Pool {
     let is_source = |path: &Path| {
         let is_c = ["cc", "cpp", "cxx", "c"].contains(&ending(path).unwrap_or_default());
@@ -263,7 +266,7 @@ fn is_of_tests(path: &Path, root: &Path) -> bool {
     is_named || folders.any(|folder| FOLDERS.contains(&&*folder))
 }
 
-/// Files below a folder that are wanted; hidden folders and those that tools make are passed over.
+/// Returns matching files below a folder, skipping hidden folders and those of tools.
 fn sources_below(folder: &Path, is_wanted: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
     let (mut found, mut open, mut seen) = (Vec::new(), vec![folder.to_owned()], 0);
     while let Some(folder) = open.pop() {
@@ -301,7 +304,7 @@ mod tests {
     use crate::{Request, Trial, UsualTool, shipped};
     use std::time::Duration;
 
-    /// Files in a folder, each with its text.
+    /// Creates files with the given texts in a folder.
     struct Project(tempfile::TempDir);
 
     impl Project {
@@ -319,7 +322,7 @@ mod tests {
             fs::write(file, text).unwrap();
         }
 
-        /// The fingerprint of one benchmark of a suite.
+        /// Fingerprint of one benchmark of a framework.
         fn of_suite(&self, suite: &str, target: Option<&str>, name: &str) -> Option<String> {
             let mut source = Source::new(Kind::Suite, self.0.path(), self.0.path(), self.0.path());
             source.suite = shipped(suite);
@@ -357,7 +360,7 @@ mod tests {
             fingerprints(&[job], &variant).into_values().next()
         }
 
-        /// Whether the fingerprint is another one once the file has another text.
+        /// Whether the fingerprint changes when the file gets another text.
         fn changes(&self, path: &str, text: &str, of: impl Fn(&Project) -> Option<String>) -> bool {
             let (file, before) = (self.0.path().join(path), of(self));
             assert!(before.is_some());
@@ -402,7 +405,7 @@ mod tests {
         let code = "package a\nfunc Sum(s string) int { return 1 }\n";
         assert!(!project.changes("a.go", code, sum), "the code under test");
         assert!(project.changes("b_test.go", "package a\nfunc init() { warm() }\n", sum));
-        // A function that is moved to another file is the same.
+        // Moving a function to another file changes nothing.
         let (first, second) = GO.split_at(GO.find("func BenchmarkSum").unwrap());
         let before = sum(&project);
         project.write("a_test.go", first);

@@ -1,7 +1,8 @@
-//! The declarations of the test and benchmark sources of one package or file, and what one benchmark uses of them.
+//! Declarations in the test and benchmark sources of one package or file, and the subset that one
+//! benchmark uses.
 //!
-//! Decides by names alone what a declaration uses: a name that means something else makes the used part larger, never smaller.
-//! Start at [`Pool::fingerprint`].
+//! Decides by name alone which declarations are used: an ambiguous name makes the used subset
+//! larger, never smaller. Start at [`Pool::fingerprint`].
 
 use super::items::{Item, items};
 use super::tokens::{Kind, Syntax, Token, tokens};
@@ -10,29 +11,28 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
-/// Data files beyond this are not read: they are named, which is part of the text.
+/// Larger data files are not read; their names are part of the text.
 const LARGEST_DATA_BYTES: u64 = 64 << 20;
 
-/// How benchmarks are called by what is in their text.
+/// How benchmark names relate to the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Naming {
-    /// By a function or class of that name.
+    /// A function or class has the name.
     Declared,
-    /// By a literal that is handed to the framework.
+    /// A literal passed to the framework is the name.
     Handed,
 }
 
-/// The declarations of some files.
+/// Declarations of several files.
 #[derive(Debug, Default)]
 pub struct Pool {
     items: Vec<(Item, PathBuf)>,
     files: HashSet<PathBuf>,
-    /// The folder that paths in literals may begin at, besides that of their file.
+    /// Base folder for paths in literals, besides that of their file.
     folder: PathBuf,
 }
 
 impl Pool {
-    /// An empty one.
     pub fn new(folder: &Path) -> Pool {
         Pool {
             folder: folder.to_owned(),
@@ -40,7 +40,7 @@ impl Pool {
         }
     }
 
-    /// Adds a file, unless it was added before; its tokens.
+    /// Adds a file unless it was added before. Returns its tokens.
     pub fn add(&mut self, file: &Path) -> Vec<Token> {
         let (Some(syntax), Ok(bytes)) = (Syntax::of_file(file), fs::read(file)) else {
             return Vec::new();
@@ -54,8 +54,8 @@ impl Pool {
         read
     }
 
-    /// The fingerprint of the text that one benchmark consists of; where nothing in it is called like the benchmark, of all
-    /// text, if `or_all`.
+    /// Fingerprints the text of one benchmark. If nothing in it has the benchmark's name,
+    /// fingerprints the whole text if `or_all`.
     pub fn fingerprint(&self, name: &str, naming: Naming, or_all: bool) -> Option<String> {
         let declared = || self.declared(name);
         let handed = || self.handed(name);
@@ -75,7 +75,7 @@ impl Pool {
         (!roots.is_empty()).then(|| self.digest(self.used_by(roots)))
     }
 
-    /// The declarations that one part of the name is the name of; of several parts the last one counts.
+    /// Finds declarations named like a part of the name; the last matching part counts.
     fn declared(&self, name: &str) -> Vec<usize> {
         let parts = name.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
         let of = |part: &str| -> Vec<usize> {
@@ -86,7 +86,7 @@ impl Pool {
         found.find(|own| !own.is_empty()).unwrap_or_default()
     }
 
-    /// The declarations whose literals make up most of the name.
+    /// Finds the declarations whose literals cover most of the name.
     fn handed(&self, name: &str) -> Vec<usize> {
         let parts: Vec<&str> = name.split('/').collect();
         let score = |item: &Item| {
@@ -112,7 +112,7 @@ impl Pool {
             .collect()
     }
 
-    /// These declarations and all that they use, directly or not.
+    /// Returns these declarations and all they use, directly or indirectly.
     fn used_by(&self, roots: Vec<usize>) -> BTreeSet<usize> {
         let mut named: HashMap<&str, Vec<usize>> = HashMap::new();
         for (at, (item, _)) in self.items.iter().enumerate() {
@@ -143,7 +143,7 @@ impl Pool {
         }
     }
 
-    /// Statements that declare nothing, such as `DATA.sort()`, and are about something that is used.
+    /// Finds statements that declare nothing but refer to a used name, such as `DATA.sort()`.
     fn statements_about(&self, used: &BTreeSet<usize>) -> Vec<usize> {
         let items = used.iter().map(|at| &self.items[*at].0);
         let names: HashSet<&str> = items
@@ -162,7 +162,7 @@ impl Pool {
         all.filter(is_about).map(|(at, _)| at).collect()
     }
 
-    /// The order in which declarations stand says nothing, and neither does their file.
+    /// Hashes the declarations independently of their order and file.
     fn digest(&self, used: BTreeSet<usize>) -> String {
         let one = |at: &usize| {
             let (item, file) = &self.items[*at];
@@ -181,8 +181,8 @@ impl Pool {
         Uuid::new_v5(&Uuid::NAMESPACE_OID, &all).to_string()
     }
 
-    /// What is in the data file that a literal names. A source is no data: where it belongs to the benchmark, it is added by
-    /// itself.
+    /// Hashes the data file that a literal names. Source files are excluded: those of the benchmark
+    /// are added separately.
     fn data(&self, path: &str, file: &Path) -> Option<[u8; 16]> {
         let is_path = path.contains(['.', '/']) && path.len() < 256 && !path.contains('\n');
         let is_source = Syntax::of_file(Path::new(path)).is_some();
@@ -200,12 +200,12 @@ impl Pool {
     }
 }
 
-/// Whether it is what starts a file that is executed by itself: `if __name__ == "__main__":`.
+/// Whether it is the entry point of a script: `if __name__ == "__main__":`.
 fn is_start(item: &Item) -> bool {
     item.words().any(|word| word == "__name__")
 }
 
-/// Whether a literal names this: `parse {}` is any name that begins so.
+/// Whether a literal matches the name: `parse {}` matches any name with that prefix.
 fn is_name(literal: &str, name: &str) -> bool {
     let is_word = |text: &str| text.contains(char::is_alphanumeric);
     let mut rest = name;
@@ -235,7 +235,7 @@ fn is_name(literal: &str, name: &str) -> bool {
         }
 }
 
-/// Paths of other files that a text names: modules, headers.
+/// Returns paths of other files that a text names: modules, headers.
 pub fn named_files(read: &[Token], file: &Path) -> Vec<PathBuf> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let existing = |candidates: Vec<PathBuf>| candidates.into_iter().find(|path| path.is_file());
@@ -288,7 +288,7 @@ pub fn named_files(read: &[Token], file: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// The files of `mod name;` (https://doc.rust-lang.org/reference/items/modules.html).
+/// Files of `mod name;` (https://doc.rust-lang.org/reference/items/modules.html).
 fn modules(read: &[Token], file: &Path) -> Vec<PathBuf> {
     let parent = file.parent().unwrap_or(Path::new("/"));
     let stem = file.file_stem().unwrap_or_default();
@@ -316,7 +316,7 @@ fn modules(read: &[Token], file: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Whether any word of the text begins like this.
+/// Whether any word of the text has this prefix.
 pub fn has_word(read: &[Token], beginning: &str) -> bool {
     let words = read.iter().filter(|token| token.kind != Kind::Mark);
     words

@@ -1,29 +1,25 @@
-//! Source text as tokens without comments, in the few languages that benchmarks are written in.
+//! Tokenizes source text without comments, for the few languages that benchmarks are written in.
 //!
-//! Decides where words, literals and comments begin and end, and nothing else: blanks and comments change no program. Start at
-//! [`tokens`].
+//! Decides only where words, literals and comments begin and end: whitespace and comments do not
+//! change a program. Start at [`tokens`].
 
 use std::path::Path;
 
-/// How a text is read.
+/// Lexical syntax of a language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
-    /// Go.
     Go,
-    /// Rust.
     Rust,
-    /// Python.
     Python,
     /// JavaScript and TypeScript.
     Script,
     /// C, C++.
     C,
-    /// Java.
     Java,
 }
 
 impl Syntax {
-    /// That of a file, by the ending of its name.
+    /// Selects the syntax by file extension.
     pub fn of_file(file: &Path) -> Option<Syntax> {
         Some(match file.extension()?.to_str()? {
             "go" => Syntax::Go,
@@ -37,30 +33,28 @@ impl Syntax {
     }
 }
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A name, a keyword or a number.
     Word,
-    /// A literal with its quotes, or a directive to a compiler.
+    /// A literal with its quotes, or a compiler directive.
     Text,
-    /// One character that is neither.
+    /// Any other single character.
     Mark,
 }
 
-/// A token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// What it is.
     pub kind: Kind,
     /// Its characters.
     pub text: String,
-    /// Its place on the line, where it is the first one there.
+    /// Its column, if it is the first token of its line.
     pub column: Option<usize>,
 }
 
 impl Token {
-    /// Whether it is this one character.
+    /// Whether it is this single character.
     pub fn is(&self, mark: char) -> bool {
         self.kind == Kind::Mark && self.text.starts_with(mark)
     }
@@ -70,7 +64,7 @@ impl Token {
         (self.kind == Kind::Word).then_some(&self.text)
     }
 
-    /// What stands between its quotes, if it is a literal.
+    /// The text between its quotes, if it is a literal.
     pub fn literal(&self) -> Option<&str> {
         let quotes = ['"', '\'', '`', '#'];
         (self.kind == Kind::Text && self.text.starts_with(quotes))
@@ -78,7 +72,7 @@ impl Token {
     }
 }
 
-/// The tokens of a text.
+/// Tokenizes a text.
 pub fn tokens(text: &str, syntax: Syntax) -> Vec<Token> {
     let mut reader = Reader {
         text,
@@ -97,7 +91,7 @@ struct Reader<'t> {
     text: &'t str,
     syntax: Syntax,
     at: usize,
-    /// The place on the line, until its first token.
+    /// Current column, until the first token of the line.
     column: Option<usize>,
     found: Vec<Token>,
 }
@@ -135,13 +129,13 @@ impl Reader<'_> {
         });
     }
 
-    /// The length of a comment that begins here. The end of its line belongs to the line.
+    /// Length of a comment that begins here, excluding the line end.
     fn comment(&mut self) -> Option<usize> {
         let rest = self.rest();
         let line = || rest.find('\n').unwrap_or(rest.len());
         match self.syntax {
             Syntax::Python => rest.starts_with('#').then(line),
-            // '//go:embed' and the like are directives to the compiler.
+            // '//go:embed' and similar comments are compiler directives.
             Syntax::Go if rest.starts_with("//go:") && self.column.is_some() => {
                 let end = line();
                 self.push(Kind::Text, end);
@@ -153,7 +147,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The length of a literal that begins here.
+    /// Length of a literal that begins here.
     fn literal(&self, next: char) -> Option<usize> {
         let rest = self.rest();
         let is_one_of = |syntaxes: &[Syntax]| syntaxes.contains(&self.syntax);
@@ -216,7 +210,7 @@ fn block_comment(text: &str, is_nested: bool) -> usize {
     at
 }
 
-/// The length of a literal that begins and ends with `quote`.
+/// Length of a literal that begins and ends with `quote`.
 fn quoted(text: &str, quote: &str, has_escapes: bool) -> usize {
     let mut at = quote.len();
     while at < text.len() && !text[at..].starts_with(quote) {
@@ -231,7 +225,7 @@ fn quoted(text: &str, quote: &str, has_escapes: bool) -> usize {
     (at + quote.len()).min(text.len())
 }
 
-/// The length of `r"..."` or `r#"..."#`.
+/// Length of `r"..."` or `r#"..."#`.
 fn raw_string(text: &str) -> Option<usize> {
     let marks = text[1..]
         .chars()
@@ -245,7 +239,7 @@ fn raw_string(text: &str) -> Option<usize> {
     })
 }
 
-/// The length of a regular expression; `None` where the line ends before it does.
+/// Length of a regular expression; `None` if the line ends first.
 fn pattern(text: &str) -> Option<usize> {
     let (mut is_escaped, mut in_class) = (false, false);
     for (at, letter) in text.char_indices().skip(1) {

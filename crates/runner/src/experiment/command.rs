@@ -1,4 +1,4 @@
-//! The life of a command under measurement: it runs to its end, and its figures are read from what it wrote.
+//! Measures a command: runs it to its end and extracts metrics from its output.
 
 use super::profiling::Profiler;
 use super::proof::Output;
@@ -10,7 +10,7 @@ use speedwell_model::performed::{Measure, Stage, StageFailure};
 use speedwell_process::{self as process, Clock, CpuSet, Ended, Outcome, Spec, Stream};
 use std::time::{Instant, SystemTime};
 
-/// Lines of stderr that are kept of a command that failed.
+/// Lines of stderr kept from a failed command.
 const TAIL_LINES: usize = 20;
 
 /// Performs the run of a command.
@@ -84,7 +84,7 @@ fn good_end(assignment: &Assignment, outcome: &Outcome) -> Fallible<()> {
         Ended::Lingered => "did not end".to_owned(),
         Ended::Interrupted => "interrupted".to_owned(),
     };
-    // In whole seconds: runs that fail at once fail alike, and are shown as one failure that came several times.
+    // In whole seconds, so that runs that fail quickly have identical messages and are grouped.
     let after = match outcome.wall_ns / 1_000_000_000 {
         0 => String::new(),
         wall_s => format!(" after {wall_s} s"),

@@ -1,4 +1,4 @@
-//! What is counted while the load is sent.
+//! Hardware and kernel counters, read while the load is sent.
 
 use super::Done;
 use super::figures::Counted;
@@ -8,14 +8,14 @@ use speedwell_model::assignment::Assignment;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// Counting that is under way.
+/// Counters of a measurement in progress.
 pub struct Counting<'a> {
     interval: Interval,
     instructions: Option<(&'a Counter, u64)>,
 }
 
 impl<'a> Counting<'a> {
-    /// Begins, for the target whose first process is `pid`.
+    /// Starts counting for the target whose root process is `pid`.
     pub fn begin(pid: i32, counter: Option<&'a Counter>) -> Counting<'a> {
         let instructions = counter.and_then(|counter| Some((counter, counter.read()?)));
         Counting {
@@ -24,7 +24,6 @@ impl<'a> Counting<'a> {
         }
     }
 
-    /// Ends.
     pub fn end(self) -> Counted {
         let spent = self.interval.end();
         let instructions = self
@@ -51,7 +50,7 @@ const ENABLE_ON_EXEC: u64 = 1 << 12;
 /// `PERF_FLAG_FD_CLOEXEC`.
 const CLOSE_ON_EXEC: u64 = 1 << 3;
 
-/// The first version of `perf_event_attr`, which every kernel understands (`PERF_ATTR_SIZE_VER0`).
+/// First version of `perf_event_attr`, which every kernel accepts (`PERF_ATTR_SIZE_VER0`).
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -67,7 +66,7 @@ struct Attributes {
     config1: u64,
 }
 
-/// Counts instructions if somebody wants to know them and the machine can.
+/// Opens an instruction counter if a metric needs it and the machine has one.
 pub fn wanted(assignment: &Assignment, done: &mut Done) -> Option<Counter> {
     let wants = |name: &String| name.starts_with("instructions");
     if !assignment.also.iter().any(wants) {
@@ -82,15 +81,15 @@ pub fn wanted(assignment: &Assignment, done: &mut Done) -> Option<Counter> {
         .ok()
 }
 
-/// A counter of instructions in user mode.
+/// Counts instructions in user mode.
 #[derive(Debug)]
 pub struct Counter(OwnedFd);
 
 impl Counter {
-    /// For what this thread will start.
+    /// Opens a counter for the processes that this thread will start.
     ///
     /// # Errors
-    /// The machine has no such counter, or it may not be used.
+    /// The machine has no such counter, or access is denied.
     pub fn open() -> io::Result<Counter> {
         Counter::open_kind(HARDWARE, INSTRUCTIONS)
     }
@@ -104,16 +103,17 @@ impl Counter {
             ..Attributes::default()
         };
         let flags = CLOSE_ON_EXEC;
-        // SAFETY: the structure outlives the call, which only reads it; this thread on any processor.
+        // SAFETY: the structure outlives the call, which only reads it. 0 and -1: this thread on
+        // any processor.
         let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &attributes, 0, -1, -1, flags) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was just made and belongs to nobody else.
+        // SAFETY: the descriptor was just created and has no other owner.
         Ok(Counter(unsafe { OwnedFd::from_raw_fd(fd as i32) }))
     }
 
-    /// What was counted so far.
+    /// Returns the count so far.
     pub fn read(&self) -> Option<u64> {
         let mut count = [0u8; 8];
         (read(&self.0, &mut count) == Ok(8)).then(|| u64::from_ne_bytes(count))
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// `PERF_TYPE_SOFTWARE`, `PERF_COUNT_SW_TASK_CLOCK`: every machine has it, in nanoseconds.
+    /// `PERF_TYPE_SOFTWARE`, `PERF_COUNT_SW_TASK_CLOCK`: nanoseconds, on every machine.
     const SOFTWARE: u32 = 1;
     const TASK_CLOCK: u64 = 1;
 

@@ -1,4 +1,4 @@
-//! What a run gives, also when it ends before its time: its figures, their names, units and directions.
+//! Metrics of a run, including one that ended early: their names, units and directions.
 
 use crate::profile::Recording;
 use speedwell_environment::Spent;
@@ -10,21 +10,21 @@ use speedwell_model::{Better, Metric, Profile};
 use speedwell_process::Outcome;
 use std::net::SocketAddr;
 
-/// Everything that came of a run.
+/// Everything a run yielded.
 #[derive(Debug, Default)]
 pub struct Done {
-    /// Figures, remarks, and where it failed.
+    /// Metrics, notes, and the failure if there was one.
     pub performed: Performed,
-    /// Everything known of the load, where our own generator sent it.
+    /// Details of the load, if the built-in generator sent it.
     pub load: Option<LoadRun>,
-    /// Where its time went, if it was to be recorded instead of timed.
+    /// Profile, if the run was recorded instead of timed.
     pub profile: Option<Profile>,
 }
 
-/// What ends a run before its time.
+/// Result of a step that can end a run early.
 pub type Fallible<T> = Result<T, StageFailure>;
 
-/// A run that failed before anything was written.
+/// Builds the failure of a stage, without stderr.
 pub fn stage_failure(stage: Stage, reason: impl Into<String>) -> StageFailure {
     StageFailure {
         stage,
@@ -33,37 +33,37 @@ pub fn stage_failure(stage: Stage, reason: impl Into<String>) -> StageFailure {
     }
 }
 
-/// What was seen when the server became ready.
+/// Observed when the server became ready.
 pub struct Ready {
-    /// From its start.
+    /// Time since its start.
     pub took_ns: u64,
-    /// Where it listens.
+    /// Listening address.
     pub address: SocketAddr,
 }
 
-/// What was counted.
+/// Counters of the load phase.
 pub struct Counted {
-    /// Time, processor time, and what else the machine did.
+    /// Time, processor time, and other activity of the machine.
     pub spent: Spent,
     /// Instructions of the target in user mode.
     pub instructions: Option<u64>,
 }
 
-/// What the load gave.
+/// Result of a load.
 pub struct Served {
-    /// Figures of the load, whoever sent it.
+    /// Metrics of the load from any client.
     pub session: Session,
-    /// Everything about it, where we sent it.
+    /// Details of the load, if the built-in generator sent it.
     pub load: Option<LoadRun>,
-    /// What was counted meanwhile.
+    /// Counters during the load.
     pub counted: Counted,
-    /// The largest resident memory of the target's processes together.
+    /// Peak resident memory of all processes of the target together.
     pub peak_rss_bytes: Option<u64>,
-    /// Where its time went meanwhile, if that was recorded.
+    /// Recording of the load phase, if it was profiled.
     pub recording: Option<Recording>,
 }
 
-/// Figures of a load and of what it cost the server.
+/// Adds the metrics of a load and of its cost to the server.
 pub fn of_server(served: &Served, ready: &Ready, done: &mut Done) {
     let run = served.session.runs.first();
     for sample in run.into_iter().flat_map(|run| &run.samples) {
@@ -79,7 +79,7 @@ pub fn of_server(served: &Served, ready: &Ready, done: &mut Done) {
     }
 }
 
-/// What the load cost the target, and what else the machine did.
+/// Adds the cost of the load to the target, and other activity of the machine.
 fn of_target(served: &Served, ready: &Ready, done: &mut Done) {
     let known = |name: &str| {
         let samples = served.session.runs.first().map(|run| &run.samples);
@@ -136,7 +136,7 @@ fn of_target(served: &Served, ready: &Ready, done: &mut Done) {
     tell(&figures, done);
 }
 
-/// What only our own generator knows.
+/// Adds metrics that only the built-in generator provides.
 fn of_connections(load: &LoadRun, done: &mut Done) {
     let counts = &load.measured.totals.outcomes;
     let bytes = counts.bytes.received as f64 / counts.codes().total() as f64;
@@ -172,7 +172,7 @@ fn tell(figures: &[(&str, &str, Better, Option<f64>)], done: &mut Done) {
     }
 }
 
-/// Figures of the end of a server.
+/// Adds metrics of a server's shutdown.
 pub fn of_end(outcome: &Outcome, done: &mut Done) {
     if let Some(shutdown) = outcome.shutdown.filter(|shutdown| !shutdown.was_killed) {
         let metric = Metric::new("server_exit", "ns", Better::Lower);
@@ -181,7 +181,7 @@ pub fn of_end(outcome: &Outcome, done: &mut Done) {
     done.performed.notes.extend(outcome.leftovers());
 }
 
-/// Figures that the operating system gives of a command that has ended.
+/// Adds the resource usage of a command that has ended.
 pub fn of_command(outcome: &Outcome, instructions: Option<u64>, done: &mut Done) {
     let usage = &outcome.usage;
     let figures = [

@@ -1,8 +1,8 @@
-//! What a run has for itself: processors, and a network of its own, which is another machine as far as ports are concerned, with nothing in it but the
-//! loopback device.
+//! Isolates a run: separate processors, and a network namespace with only a loopback device.
 //!
-//! A server with a fixed port then finds it free, and no other process can answer in its place
-//! (network_namespaces(7)). Entering it concerns the whole process, which must still have one thread.
+//! There, a fixed port is free, and no other process can answer for the server
+//! (network_namespaces(7)). Entering affects the whole process, which must still be
+//! single-threaded.
 
 use super::Done;
 use rustix::ioctl::{Opcode, Setter, ioctl};
@@ -12,25 +12,26 @@ use speedwell_model::assignment::Shares;
 use speedwell_process::CpuSet;
 use std::io;
 
-/// Enters a new network and brings up its loopback device. Without the right to do so, a new user namespace gives
-/// it where the kernel allows that (user_namespaces(7)).
+/// Enters a new network namespace and brings up its loopback device. Without the privilege, uses a
+/// new user namespace if the kernel allows it (user_namespaces(7)).
 ///
 /// # Errors
-/// It is not permitted, or the kernel cannot do it.
+/// It is not permitted, or the kernel does not support it.
 pub fn enter() -> io::Result<()> {
     let network = UnshareFlags::NEWNET;
-    // SAFETY: the table of descriptors stays shared; this process has one thread so far.
+    // SAFETY: the file descriptor table stays shared, and this process still has one thread.
     unsafe {
         unshare_unsafe(network).or_else(|_| unshare_unsafe(UnshareFlags::NEWUSER | network))?;
     }
     raise_loopback()
 }
 
-/// `ip link set lo up` without the program (netdevice(7)).
+/// Equivalent of `ip link set lo up` (netdevice(7)).
 fn raise_loopback() -> io::Result<()> {
     let (domain, flags) = (AddressFamily::INET, SocketFlags::CLOEXEC);
     let socket = socket_with(domain, SocketType::DGRAM, flags, None)?;
-    // SAFETY: ifreq is plain data; the name is shorter than its field and ends with zero. The kernel reads an ifreq.
+    // SAFETY: ifreq is plain data; the name is shorter than its field and NUL-terminated. The
+    // kernel reads an ifreq.
     unsafe {
         let mut request: libc::ifreq = std::mem::zeroed();
         for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
@@ -42,8 +43,11 @@ fn raise_loopback() -> io::Result<()> {
     }
 }
 
-/// Binds this process, which sends the load, to its share; gives the share of the target. Without shares, and where
-/// the system does not have or give the processors, which is remarked, everybody may use all of them.
+/// Binds this process, the load generator, to its share of the processors and returns the target's
+/// share.
+///
+/// Returns `None`, which allows all processors, if no shares were assigned, or with a note if the
+/// system cannot provide them.
 pub fn divide(shares: Option<Shares>, done: &mut Done) -> Option<CpuSet> {
     let shares = shares?;
     let usable = match CpuSet::usable() {
@@ -67,7 +71,8 @@ fn refused(done: &mut Done, reason: &str) -> Option<CpuSet> {
     None
 }
 
-/// The first processors are the target's, the last ones those of the load: neighbours may be two halves of one core.
+/// Gives the target the first processors and the load the last: adjacent ones may be hyperthreads
+/// of one core.
 fn parts(usable: &CpuSet, shares: Shares) -> Option<(CpuSet, CpuSet)> {
     let cpus = usable.cpus();
     let (target, load) = (shares.target as usize, shares.load as usize);

@@ -1,6 +1,7 @@
-//! The life of a server under measurement, stage by stage. Every stage has a limit of time and a failure of its own.
+//! Lifecycle of a server under measurement, stage by stage. Every stage has its own time limit and
+//! failure.
 //!
-//! Start at [`live`], which is the list of the stages.
+//! Start at [`live`], which lists the stages.
 
 use super::counters::Counter;
 use super::counters::Counting;
@@ -23,7 +24,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// Performs the run of a server.
 ///
 /// # Errors
-/// The stage that failed. What was measured before is in `done`.
+/// The stage that failed. `done` holds what was measured before.
 pub fn live(
     assignment: &Assignment,
     serving: &Serving,
@@ -51,7 +52,7 @@ pub fn live(
     life.end(done)
 }
 
-/// A server that lives.
+/// A running server.
 pub(super) struct ServerLifecycle<'a> {
     assignment: &'a Assignment,
     pub(super) serving: &'a Serving,
@@ -64,7 +65,7 @@ pub(super) struct ServerLifecycle<'a> {
     started: SystemTime,
     pub(super) ready: Ready,
     profiler: Option<Profiler>,
-    /// A recording that began with the server.
+    /// Recording that began with the server.
     attached: Option<Attached>,
 }
 
@@ -121,7 +122,7 @@ impl<'a> ServerLifecycle<'a> {
         Ok(Ready { took_ns, address })
     }
 
-    /// Whether it is ready now, and where it listens.
+    /// Checks whether the server is ready, and where it listens.
     fn look(&self) -> Result<SocketAddr, Look> {
         let address = listens(self.site, self.port, self.service.pid())?;
         let ready = &self.serving.ready;
@@ -146,13 +147,13 @@ impl<'a> ServerLifecycle<'a> {
         Ok(address)
     }
 
-    /// Its processes apart from the first.
+    /// Processes of the target except the root process.
     fn children(&self) -> BTreeSet<i32> {
         let own = self.service.pid();
         tree_of(own).into_iter().filter(|pid| *pid != own).collect()
     }
 
-    /// A recording, if it is to begin now.
+    /// Starts a recording if it is due now.
     fn attach(&self, is_warm: bool) -> Fallible<Option<Attached>> {
         let home = &self.assignment.target.directory;
         match &self.profiler {
@@ -161,7 +162,7 @@ impl<'a> ServerLifecycle<'a> {
         }
     }
 
-    /// Everything from the proof of the variant to the end of measuring.
+    /// Runs the stages from the variant's proof to the end of measuring.
     fn measured(&mut self, counter: Option<&Counter>, done: &mut Done) -> Fallible<Served> {
         self.prove(false)?;
         self.verify(Stage::Verify)?;
@@ -208,7 +209,7 @@ impl<'a> ServerLifecycle<'a> {
         verify::check(rule, &traffic.spec, &self.url).map_err(|why| stage_failure(stage, why))
     }
 
-    /// It lives, and its children are those that it had before the load.
+    /// Checks that the server is alive and has the same children as before the load.
     fn is_unchanged(&self, before: &BTreeSet<i32>) -> Fallible<()> {
         if self.service.has_ended() {
             return Err(stage_failure(Stage::Alive, "it ended after the load"));
@@ -225,7 +226,7 @@ impl<'a> ServerLifecycle<'a> {
         Err(stage_failure(Stage::Alive, reason))
     }
 
-    /// The target failed: it is ended, and what it said last goes with the reason.
+    /// Stops a target that failed, and adds its exit and last stderr lines to the reason.
     fn fallen(self, mut why: StageFailure) -> StageFailure {
         let has_ended = self.service.has_ended();
         if let Ok(outcome) = self.service.stop() {
@@ -237,10 +238,10 @@ impl<'a> ServerLifecycle<'a> {
         why
     }
 
-    /// Ends the target.
+    /// Stops the target and checks how it ended.
     fn end(self, done: &mut Done) -> Fallible<()> {
         let has_ended = self.service.has_ended();
-        // What it writes at its end is still needed after it has gone.
+        // Proofs at exit need its output after it has ended.
         let (output, port, site) = (self.output.clone(), self.port, self.site);
         let (assignment, started, url) = (self.assignment, self.started, self.url.clone());
         let outcome = self
@@ -291,7 +292,8 @@ impl<'a> ServerLifecycle<'a> {
     }
 }
 
-/// The port of the run: the given one if nobody has it, else one that is free, of `ports` if they are given.
+/// Picks the port of the run: the given one, which must be free, or else any free one, within
+/// `ports` if given.
 pub(super) fn port_of_run(
     port: Option<u16>,
     ports: Option<(u16, u16)>,
@@ -311,7 +313,7 @@ pub(super) fn port_of_run(
             free_port(site.host()).map_err(failed)
         }
         (None, Some((first, last))) => {
-            // Others may look for one at the same time, so not all begin at the same one.
+            // Concurrent runs start at different ports, so that they do not race for the same one.
             let count = u32::from(last - first) + 1;
             let begin = std::process::id() % count;
             let nth = |at: u32| first + ((begin + at) % count) as u16;
@@ -325,7 +327,7 @@ pub(super) fn port_of_run(
     }
 }
 
-/// Where the program whose first process is `pid` listens.
+/// Returns where the process tree of `pid` listens.
 pub(super) fn listens(site: &Site<'_>, port: u16, pid: i32) -> Result<SocketAddr, Look> {
     let nobody = match site.address {
         None => format!("nobody listens at port {port}"),

@@ -1,8 +1,8 @@
-//! The loads of runs: the one that warms a server up, the one that counts, and the load of the short form, which is what
-//! `speedwell load` does once, with a server of its own if it has one.
+//! Loads of runs: the warm-up load, the measured load, and the short form, which does what
+//! `speedwell load` does, including its own server if it has one.
 //!
-//! It decides which figures of a load are those of the run, and when a load has failed. Start at [`send`] for the short
-//! form, at [`ServerLifecycle::warm_up`] for a server.
+//! Decides which metrics of a load the run gets, and when a load has failed. Start at [`send`] for
+//! the short form, at [`ServerLifecycle::warm_up`] for a server.
 
 use super::lifecycle::{ServerLifecycle, port_of_run};
 use super::{Done, Fallible, Site, stage_failure, target};
@@ -18,10 +18,10 @@ use speedwell_results::formats::measured;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Names of the figure that counts requests, of our own generator and of other tools.
+/// Names of the request rate: the built-in generator's and other tools'.
 const RATES: [&str; 2] = ["throughput", "requests_per_second"];
 
-/// Sends the load.
+/// Sends the load of the short form.
 ///
 /// # Errors
 /// The stage that failed.
@@ -69,7 +69,7 @@ pub fn send(
     }
 }
 
-/// Who sent it, and what came of it.
+/// Result of a load, by its client.
 enum Sent {
     ByUs(Box<LoadRun>),
     ByTool(Option<Box<Session>>),
@@ -88,7 +88,7 @@ fn server(target: &Target, line: &str, port: u16, pin: Option<CpuSet>) -> Spec {
     }
 }
 
-/// The reason as one line; hints and what a server wrote last stand behind it.
+/// Puts the reason on one line; hints and the server's last output follow as stderr.
 fn failed(stage: Stage, error: &anyhow::Error) -> StageFailure {
     let texts: Vec<String> = error.chain().map(ToString::to_string).collect();
     let first = |text: &String| text.lines().next().unwrap_or_default().to_owned();
@@ -101,7 +101,7 @@ fn failed(stage: Stage, error: &anyhow::Error) -> StageFailure {
     }
 }
 
-/// A load that did not come to its end is no measurement, and neither is one of which requests failed.
+/// Rejects a load that did not complete or that had failed requests.
 fn keep(load: &LoadRun, done: &mut Done) -> Fallible<()> {
     if process::interrupted() {
         return Err(stage_failure(Stage::Load, "interrupted"));
@@ -124,7 +124,7 @@ fn keep(load: &LoadRun, done: &mut Done) -> Fallible<()> {
     Ok(())
 }
 
-/// The figures of a load: its rate first, everything else beside it.
+/// Adds the metrics of a load: its rate first, then all others.
 fn tell_figures(session: &Session, done: &mut Done) -> Fallible<()> {
     let missing = |what: &str| stage_failure(Stage::Figures, what);
     if let Some(failure) = session.failures.first() {
@@ -151,8 +151,8 @@ fn tell_figures(session: &Session, done: &mut Done) -> Fallible<()> {
     Ok(())
 }
 
-/// What is known only if the server is ours: its processor time for a request, which is steadier than any time on a
-/// busy machine, and how long it took to be ready.
+/// Adds metrics of our own server: startup time, and processor time per request, which varies less
+/// than any wall time on a busy machine.
 fn tell_server(load: &LoadRun, done: &mut Done) {
     let Some(server) = &load.server else {
         return;
@@ -171,17 +171,17 @@ fn tell_server(load: &LoadRun, done: &mut Done) {
     }
 }
 
-/// How alike two seconds of a steady server are, in percent.
+/// Maximum difference of two consecutive seconds of a steady server, in percent.
 const STEADY_PERCENT: f64 = 5.0;
 
-/// The statuses of a success, which every load expects.
+/// Success statuses, which every load expects.
 const SUCCESS: (u16, u16) = (200, 299);
 
-/// Between two looks at a server that is being loaded.
+/// Interval for polling a server under load.
 const PULSE: Duration = Duration::from_millis(10);
 
 impl ServerLifecycle<'_> {
-    /// The load that does not count, always sent by our own generator.
+    /// Sends the warm-up load, always with the built-in generator.
     pub(super) fn warm_up(&self, done: &mut Done) -> Fallible<()> {
         let traffic = &self.serving.load;
         let spec = LoadSpec {
@@ -192,7 +192,7 @@ impl ServerLifecycle<'_> {
         };
         let (spec, limit_ms) = match traffic.warmup {
             Warmup::None => return Ok(()),
-            // Fewer than the connections would leave some of them without a request.
+            // Fewer requests than connections would leave some connections unused.
             Warmup::Requests(count) => {
                 let count = count.max(u64::from(traffic.in_flight()));
                 let count = Some(count);
@@ -239,8 +239,8 @@ impl ServerLifecycle<'_> {
         Ok((session_of(&run).map_err(failed)?, Some(run)))
     }
 
-    /// The load, to the port of this server. The statuses that answers must have are those of the verification, unless
-    /// that is about another path.
+    /// The load, addressed to this server. Expects the statuses of the verification, unless that
+    /// requests another path.
     fn spec(&self) -> LoadSpec {
         let mut spec = self.serving.load.spec.clone();
         spec.url.clone_from(&self.url);
@@ -286,7 +286,7 @@ impl ServerLifecycle<'_> {
         }
     }
 
-    /// Every request was answered well, and as many as were asked for.
+    /// Checks that every request succeeded, and that their number is as requested.
     pub(super) fn all_served(&self, session: &Session, load: Option<&LoadRun>) -> Fallible<()> {
         let Some(load) = load else {
             return all_served_by_tool(session);
@@ -306,7 +306,7 @@ impl ServerLifecycle<'_> {
     }
 }
 
-/// A load of which requests failed is none of a working server.
+/// Fails a load with failed requests: the server does not work.
 pub(super) fn refuse_failed(load: &LoadRun) -> Fallible<()> {
     let counts = &load.measured.totals.outcomes;
     if counts.all_errors() == 0 {
@@ -325,7 +325,7 @@ pub(super) fn refuse_failed(load: &LoadRun) -> Fallible<()> {
     Err(stage_failure(Stage::Served, reason))
 }
 
-/// What another tool says of requests that failed.
+/// Fails if another tool reports failed requests.
 pub(super) fn all_served_by_tool(session: &Session) -> Fallible<()> {
     let samples = session.runs.iter().flat_map(|run| &run.samples);
     let failed = samples
@@ -340,8 +340,8 @@ pub(super) fn all_served_by_tool(session: &Session) -> Fallible<()> {
     }
 }
 
-/// A load as the figures of a run. The run says itself which statuses are good: one that waits for 404 has not failed
-/// by it.
+/// Converts a load into metrics of a run. The run defines the expected statuses: if it expects 404,
+/// a 404 is not an error.
 pub(super) fn session_of(load: &LoadRun) -> anyhow::Result<Session> {
     let mut session = measured::session("load", std::slice::from_ref(load), &mut Vec::new())?;
     let unexpected = load.measured.totals.outcomes.errors(ErrorClass::Status);

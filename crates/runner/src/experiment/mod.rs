@@ -1,9 +1,10 @@
-//! One run of an experiment: a fresh process tree is started, proven to be the variant that is meant, measured, and
-//! ended without leftovers.
+//! One run of an experiment: starts a fresh process tree, proves that it is the intended variant,
+//! measures it, and stops all of it.
 //!
-//! It decides what follows what and what is a failure of which stage. It knows neither definition files nor plans:
-//! an [`Assignment`] says all there is to do, and [`Performed`] what came of it. It is meant for a process of its own,
-//! because it may enter another network. Start at [`perform`]; `lifecycle.rs` is the life of a server, stage by stage.
+//! Decides the order of stages and which failure belongs to which stage. Knows neither definition
+//! files nor plans: an [`Assignment`] is the whole input, [`Performed`] the result. Needs a process
+//! of its own, since it may enter another network namespace. Start at [`perform`]; `lifecycle.rs`
+//! has the stages of a server.
 
 mod command;
 mod counters;
@@ -22,7 +23,8 @@ pub use services::{Backing, keep, watch};
 pub use site::{Here, SendsLoads, Site};
 use speedwell_model::assignment::{Assignment, Work};
 
-/// Performs a run on this machine, whose random choices come from `seed`. A failure is part of what it gives.
+/// Performs a run on this machine, drawing random choices from `seed`. Reports failure as part of
+/// the result.
 pub fn perform(assignment: &Assignment, seed: u64) -> Done {
     let site = Site::default();
     let mut done = Done::default();
@@ -34,7 +36,7 @@ pub fn perform(assignment: &Assignment, seed: u64) -> Done {
     done
 }
 
-/// The network is entered before there is a second thread.
+/// Enters the private network while this process still has a single thread.
 fn enter_network(assignment: &Assignment, done: &mut Done) -> Fallible<()> {
     let Work::Server(service) = &assignment.work else {
         return Ok(());
@@ -49,7 +51,7 @@ fn enter_network(assignment: &Assignment, done: &mut Done) -> Fallible<()> {
     Ok(())
 }
 
-/// Starts what the target needs, has it do its work, and ends the others in the opposite order.
+/// Starts the backing services, runs the target, and stops the services in reverse order.
 fn beside_services(
     assignment: &Assignment,
     site: &Site<'_>,
@@ -63,17 +65,17 @@ fn beside_services(
     let ended = perform_at(&filled, site, seed, done);
     let lost = services::lost(&services);
     let stopped = services::stop_all(services, done);
-    // A target whose database is gone fails because of that.
+    // A lost service is reported first: a target whose database is gone fails because of that.
     match lost {
         Some(why) => Err(why),
         None => ended.and(stopped),
     }
 }
 
-/// Has a target do its work at this place; what it needs is there already.
+/// Runs a target at this site; its services are ready already.
 ///
 /// # Errors
-/// The stage that failed. What was measured before is in `done`.
+/// The stage that failed. `done` holds what was measured before.
 pub fn perform_at(
     assignment: &Assignment,
     site: &Site<'_>,

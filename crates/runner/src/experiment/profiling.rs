@@ -1,6 +1,7 @@
-//! A run that is recorded instead of timed: the same life, with a tool that watches where its time goes.
+//! Profiles a run instead of timing it: the same lifecycle, with a profiler attached.
 //!
-//! It decides which tool may be used and when a server is recorded; how that is done is told in `runner/profile`.
+//! Decides which tool may be used and when a server is recorded; `runner/profile` does the
+//! recording.
 
 use super::{Done, Fallible, stage_failure};
 use crate::profile::{Attached, Recorder, Recording, Tool};
@@ -10,14 +11,14 @@ use speedwell_process::{Conversation, Outcome, Service, Spec};
 use std::path::Path;
 use std::time::Duration;
 
-/// Records a run.
+/// Profiles one run with the requested tool.
 pub struct Profiler {
     recorder: Recorder,
     wanted: Profiling,
 }
 
 impl Profiler {
-    /// The one that is asked for, if one is.
+    /// Returns the requested profiler, if any.
     pub fn wanted(profiling: Option<&Profiling>) -> Option<Profiler> {
         profiling.map(|wanted| Profiler {
             recorder: match wanted.tool {
@@ -28,10 +29,10 @@ impl Profiler {
         })
     }
 
-    /// Records a command from its start to its end.
+    /// Records a command from start to end.
     ///
     /// # Errors
-    /// Nothing can record it, or it wrote no samples.
+    /// No tool can record it, or it produced no samples.
     pub fn record(
         &self,
         spec: Spec,
@@ -41,7 +42,7 @@ impl Profiler {
         let failed = |error: anyhow::Error| stage_failure(Stage::Profile, format!("{error:#}"));
         let tool = self.recorder.tool(&spec.program).map_err(failed)?;
         if tool == Tool::V8 && self.wanted.tool == ProfilingTool::Perf {
-            // Of another program it says why there is no perf.
+            // For any other program, the recorder says why perf is unavailable.
             self.recorder.tool(Path::new("perf")).map_err(failed)?;
         }
         let recorded = self
@@ -52,15 +53,15 @@ impl Profiler {
         Ok(recorded.outcome)
     }
 
-    /// Makes a server ready to be recorded, before it is started.
+    /// Prepares a server for recording before it starts.
     pub fn prepare(&self, spec: &mut Spec) {
         self.recorder.prepare(spec);
     }
 
-    /// Begins to record a server, if this is the moment.
+    /// Starts recording a server, if this is the requested moment.
     ///
     /// # Errors
-    /// Only perf records a program that runs already, and it cannot be used.
+    /// Only perf can record a running program, and it is unavailable.
     pub fn attach(
         &self,
         service: &Service,
@@ -81,7 +82,7 @@ impl Profiler {
     }
 }
 
-/// Reads what was recorded of a server that has ended.
+/// Reads the recording of a server that has ended.
 ///
 /// # Errors
 /// Nothing was recorded.

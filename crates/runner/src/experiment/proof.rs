@@ -1,4 +1,5 @@
-//! Whether a variant took effect. A module that silently failed to load would be measured as "no overhead".
+//! Checks that a variant took effect: a module that silently failed to load would be measured as
+//! "no overhead".
 
 use super::{Fallible, stage_failure};
 use regex::Regex;
@@ -10,27 +11,27 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long a proof may be awaited once the target is ready: it may write a moment after it listens.
+/// Time to wait for a proof once the target is ready: it may write shortly after it listens.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Between two looks.
+/// Interval for polling a proof.
 const PULSE: Duration = Duration::from_millis(10);
 
-/// Where proofs are looked for.
+/// Where to search for proofs.
 pub struct Evidence<'a> {
-    /// What the target writes.
+    /// Output of the target.
     pub output: &'a Output,
-    /// Its working directory.
+    /// Working directory of the target.
     pub directory: &'a Path,
-    /// When it was started: older files prove nothing.
+    /// Start of the target; older files are ignored.
     pub since: SystemTime,
-    /// What is waited for goes by this clock.
+    /// Clock for waiting.
     pub clock: Clock,
-    /// The answer to a request for a path.
+    /// Requests a path from the target and returns the body.
     pub ask: &'a dyn Fn(&str) -> Result<String, String>,
 }
 
-/// Looks for the proofs of this moment.
+/// Searches for the proofs that are due now.
 ///
 /// # Errors
 /// One is missing.
@@ -81,24 +82,24 @@ fn text_at(place: &Place, evidence: &Evidence) -> Result<String, String> {
     }
 }
 
-/// A file that was written since then.
+/// Reads a file if it was written after `since`.
 fn fresh(file: &Path, since: SystemTime) -> Result<String, String> {
     let written = std::fs::metadata(file).and_then(|about| about.modified());
     let written = written.map_err(|error| error.to_string())?;
-    // Clocks of file systems are coarser than those of processes.
+    // File timestamps are coarser than the system clock.
     if written + Duration::from_millis(20) < since {
         return Err("it is older than the run".to_owned());
     }
     std::fs::read_to_string(file).map_err(|error| error.to_string())
 }
 
-/// What a line of a mark begins with.
+/// Prefix of a mark's line.
 const MARK: &str = "mark:";
 
-/// Bytes of each stream that are searched for proofs; a server that writes more has said enough.
+/// Bytes of each stream that are searched for proofs; later output is ignored.
 const MOST_BYTES: usize = 1 << 20;
 
-/// A view of the streams that is shared with the thread that listens.
+/// Output of both streams, shared with the thread that reads them.
 #[derive(Debug, Clone, Default)]
 pub struct Output(Arc<Mutex<Written>>);
 
@@ -106,13 +107,13 @@ pub struct Output(Arc<Mutex<Written>>);
 struct Written {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
-    /// Where the line that is being written begins.
+    /// Start of the current line in each stream.
     begun: [usize; 2],
     marks: BTreeMap<String, Instant>,
 }
 
 impl Output {
-    /// Everything that came over one stream so far.
+    /// Returns the captured text of one stream.
     pub fn text(&self, stream: Stream) -> String {
         let written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = match stream {
@@ -122,7 +123,7 @@ impl Output {
         String::from_utf8_lossy(bytes).into_owned()
     }
 
-    /// When the first line of a mark came.
+    /// Returns when the first line of a mark arrived.
     pub fn mark(&self, name: &str) -> Option<Instant> {
         let written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         written.marks.get(name).copied()
@@ -186,7 +187,7 @@ mod tests {
             at_exit,
         };
         let (output, clock) = (Output::default(), Clock::movable());
-        // Each answer takes a quarter of the patience.
+        // Each response advances the clock by a quarter of the limit.
         let asked = std::cell::Cell::new(0);
         let checked = |at_exit, good_at| {
             asked.set(0);

@@ -1,5 +1,7 @@
-//! What a target needs beside it, such as a database: started before it, ready before it starts, ended after it. Start at
-//! [`Backing::start`]; [`keep`] is the life of services that several runs share.
+//! Services a target depends on, such as a database: ready before the target starts, and stopped
+//! after it.
+//!
+//! Start at [`Backing::start`]; [`keep`] runs services that several runs share.
 
 use super::lifecycle::{listens, port_of_run};
 use super::{Done, Fallible, Site, stage_failure, target};
@@ -11,9 +13,9 @@ use speedwell_process::{self as process, Ended, Service, Spec};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Between two looks at what may have happened.
+/// Interval for polling services.
 const PULSE: Duration = Duration::from_millis(20);
-/// How long one question whether it is ready may take.
+/// Timeout of one readiness command.
 const QUESTION: Duration = Duration::from_secs(10);
 
 /// A service that is ready.
@@ -65,7 +67,7 @@ impl Backing {
         }
     }
 
-    /// Where others reach it.
+    /// Placeholders for the address of the service.
     pub fn blanks(&self) -> [Blank; 2] {
         [
             (format!("{}.host", self.name), self.host.clone()),
@@ -73,26 +75,26 @@ impl Backing {
         ]
     }
 
-    /// What it is called.
+    /// Name of the service.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The port at which it is.
+    /// Port of the service.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Why it cannot be used any more, if it has ended by itself.
+    /// Returns a failure if the service has ended by itself.
     pub fn lost(&self) -> Option<StageFailure> {
         let has_ended = self.service.has_ended() && !process::interrupted();
         has_ended.then(|| stage_failure(Stage::Alive, "it ended by itself"))
     }
 
-    /// Ends it.
+    /// Stops the service.
     ///
     /// # Errors
-    /// It did not end when it was asked to.
+    /// It had to be killed.
     pub fn stop(self, done: &mut Done) -> Fallible<()> {
         let outcome = self.service.stop();
         let outcome = outcome.map_err(|error| stage_failure(Stage::Stop, error.to_string()))?;
@@ -108,7 +110,7 @@ impl Backing {
     }
 }
 
-/// Says that the failure is that of a service.
+/// Attributes a failure to a service.
 fn of_service(name: &str, why: StageFailure) -> StageFailure {
     StageFailure {
         reason: format!("service '{name}': {}", why.reason),
@@ -116,8 +118,8 @@ fn of_service(name: &str, why: StageFailure) -> StageFailure {
     }
 }
 
-/// Starts services one after the other: the later ones may need the earlier ones. `blanks` are what is known of where things
-/// are, and get where these are.
+/// Starts services in order, since later ones may need earlier ones. Adds the address of each to
+/// `blanks`.
 pub(super) fn start_all(
     services: &[BackingService],
     site: &Site<'_>,
@@ -134,13 +136,13 @@ pub(super) fn start_all(
     Ok(started)
 }
 
-/// The one that has ended by itself.
+/// Returns the failure of the first service that has ended by itself.
 pub(super) fn lost(services: &[Backing]) -> Option<StageFailure> {
     let lost = |own: &Backing| own.lost().map(|why| of_service(own.name(), why));
     services.iter().find_map(lost)
 }
 
-/// Ends services in the opposite order.
+/// Stops services in reverse order.
 pub(super) fn stop_all(services: Vec<Backing>, done: &mut Done) -> Fallible<()> {
     let mut stopped = Ok(());
     for own in services.into_iter().rev() {
@@ -150,11 +152,11 @@ pub(super) fn stop_all(services: Vec<Backing>, done: &mut Done) -> Fallible<()> 
     stopped
 }
 
-/// Has services live on this machine until the process is interrupted, which is the order to end them. When all are ready,
-/// `ready` gets where they are.
+/// Runs services on this machine until an interrupt tells the process to stop them. Calls `ready`
+/// with their addresses once all are ready.
 ///
 /// # Errors
-/// The stage that failed; one ended by itself.
+/// The stage that failed, or a service ended by itself.
 pub fn keep(keeping: &Keeping, ready: &mut dyn FnMut(&[Blank]), done: &mut Done) -> Fallible<()> {
     let site = Site::default();
     let mut blanks = site.blanks();
@@ -167,10 +169,10 @@ pub fn keep(keeping: &Keeping, ready: &mut dyn FnMut(&[Blank]), done: &mut Done)
     ended.and(stopped)
 }
 
-/// Waits until the process is interrupted, or something is lost.
+/// Waits until the process is interrupted or something is lost.
 ///
 /// # Errors
-/// What is lost.
+/// The failure returned by `lost`.
 pub fn watch(lost: impl Fn() -> Option<StageFailure>) -> Fallible<()> {
     while !process::interrupted() {
         if let Some(why) = lost() {
@@ -185,7 +187,7 @@ fn port_blank(port: u16) -> Blank {
     ("port".to_owned(), port.to_string())
 }
 
-/// A command that is started as the service is.
+/// Builds a command with the directory and environment of the service.
 fn question(like: &Spec, words: &[String], blanks: &[Blank]) -> Spec {
     let mut words = words.iter().map(|word| filled(word, blanks));
     let mut spec = Spec::new(words.next().unwrap_or_default()).args(words);

@@ -1,4 +1,5 @@
-//! Where a run is: the address at which others reach it, and who sends its loads. Start at [`Site`].
+//! Where a run takes place: the address at which others reach it, and who sends its loads. Start at
+//! [`Site`].
 
 use crate::load::{self, as_run, generate};
 use anyhow::Result;
@@ -9,12 +10,12 @@ use speedwell_model::load_spec::LoadSpec;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 
-/// Who sends the loads of a server.
+/// Sends the loads of a server.
 pub trait SendsLoads: Sync {
-    /// Sends a load to a server that listens at `to`, until it is over or told to stop.
+    /// Sends a load to the server listening at `to`, until it is complete or `stop` is set.
     ///
     /// # Errors
-    /// It cannot be sent, or not all of it was.
+    /// The load cannot be sent, or only in part.
     fn send(
         &self,
         spec: &LoadSpec,
@@ -24,7 +25,7 @@ pub trait SendsLoads: Sync {
     ) -> Result<LoadRun>;
 }
 
-/// This process sends them.
+/// Sends loads from this process.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Here;
 
@@ -37,18 +38,19 @@ impl SendsLoads for Here {
         stop: &AtomicBool,
     ) -> Result<LoadRun> {
         let mut job = load::job(spec, seed, Part::WHOLE)?;
-        // A name such as 'localhost' has several addresses; the server listens on this one.
+        // A name such as 'localhost' can resolve to several addresses; use the one on which the
+        // server listens.
         job.load.target.addresses = vec![Address::Internet(to)];
         let measured = generate(&job, stop, &mut |_| ())?;
         Ok(as_run(&job, measured))
     }
 }
 
-/// Where a run is, seen from its machine.
+/// Location of a run, as seen from its machine.
 pub struct Site<'a> {
-    /// The address at which other machines reach this one, and at which a server has to listen; the loopback without.
+    /// Address of this machine for others, on which servers must listen; loopback if `None`.
     pub address: Option<IpAddr>,
-    /// Who sends the loads.
+    /// Sends the loads of the run.
     pub sender: &'a dyn SendsLoads,
 }
 
@@ -62,12 +64,12 @@ impl Default for Site<'_> {
 }
 
 impl Site<'_> {
-    /// What others call this machine.
+    /// Address of this machine for others.
     pub fn host(&self) -> IpAddr {
         self.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
     }
 
-    /// What is known of a run whose target is here: the names of this machine.
+    /// Placeholders for the address of this machine, which runs the target.
     pub(super) fn blanks(&self) -> Vec<Blank> {
         let host = self.host().to_string();
         vec![
@@ -76,7 +78,7 @@ impl Site<'_> {
         ]
     }
 
-    /// The addresses that a server on a port may have here.
+    /// Addresses where a server with this port may listen.
     pub fn places(&self, port: u16) -> Vec<Address> {
         let usual = [
             IpAddr::V4(Ipv4Addr::LOCALHOST),

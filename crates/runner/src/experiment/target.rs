@@ -1,11 +1,11 @@
-//! From a [`Target`] to a program that can be started: words filled in, variables changed.
+//! Builds the command for a [`Target`]: expands its arguments and applies changes of variables.
 
 use rustix::process::Signal;
 use speedwell_model::assignment::{Change, Target};
 use speedwell_process::{Shutdown, Spec};
 use std::time::Duration;
 
-/// The program as it is started. `{port}` in its words and variables becomes `port`.
+/// `{port}` in arguments and variables is replaced by `port`.
 pub fn spec(target: &Target, port: Option<u16>) -> Spec {
     let filled = |text: &String| match port {
         Some(port) => text.replace("{port}", &port.to_string()),
@@ -16,7 +16,7 @@ pub fn spec(target: &Target, port: Option<u16>) -> Spec {
     let mut spec = Spec::new(program).args(words);
     spec.directory = Some(target.directory.clone());
     spec.limit = Duration::from_millis(target.limit_ms);
-    // The private line of this process is not the target's, which may be a harness, too.
+    // The target may be a harness, too, and must not inherit this process's private channel.
     spec.unset.push("SPEEDWELL_FDS".into());
     for change in &target.environment {
         apply(change, &mut spec, &filled);
@@ -24,7 +24,7 @@ pub fn spec(target: &Target, port: Option<u16>) -> Spec {
     spec
 }
 
-/// How a server is asked to end. Definition files know only signals that have a name.
+/// How to stop a server. Definition files accept only named signals.
 pub fn shutdown(stop: &speedwell_model::assignment::Stop) -> Shutdown {
     Shutdown {
         signal: Signal::from_named_raw(stop.signal).unwrap_or(Signal::TERM),
@@ -53,7 +53,7 @@ fn apply(change: &Change, spec: &mut Spec, filled: &dyn Fn(&String) -> String) {
     spec.environment.push((name.clone(), value));
 }
 
-/// What the variable is so far.
+/// Returns the value of the variable so far.
 fn current(spec: &Spec, name: &str) -> Option<String> {
     let own = spec.environment.iter().find(|(known, _)| known == name);
     let own = own.map(|(_, value)| value.clone());
@@ -62,7 +62,7 @@ fn current(spec: &Spec, name: &str) -> Option<String> {
         .filter(|value| !value.is_empty())
 }
 
-/// Both, with what separates the parts of this variable between them: lists of folders have colons, options blanks.
+/// Joins both with the separator of this variable: a colon for path lists, a space for options.
 fn joined(name: &str, first: Option<String>, second: Option<String>) -> String {
     let separator = if name.ends_with("PATH") { ":" } else { " " };
     let parts: Vec<String> = [first, second].into_iter().flatten().collect();

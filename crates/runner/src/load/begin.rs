@@ -1,23 +1,23 @@
-//! When generators begin together: how they are told, and how they wait for it. Start at [`Begin`].
+//! Start barrier for generator processes. Start reading at [`Begin`].
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A sleep may end so much too late; the rest of the way is waited without sleeping.
+/// A sleep may overshoot by this much, so the last part of a wait spins.
 const LAST_NS: i64 = 2_000_000;
 
 /// When generators begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begin {
-    /// At once.
+    /// Immediately.
     Now,
-    /// When the clock of this machine shows this time, in nanoseconds after 1970.
+    /// When this machine's clock shows this time, in nanoseconds since 1970.
     At(i64),
-    /// Not at all.
+    /// Never, because a worker failed or the load was stopped.
     Never,
 }
 
 impl Begin {
-    /// The line that says so to a generator.
+    /// Line of the worker protocol that announces it to a generator.
     pub(super) fn line(self) -> Vec<u8> {
         match self {
             Begin::Now => b"go\n".to_vec(),
@@ -26,7 +26,7 @@ impl Begin {
         }
     }
 
-    /// What a line says, without its end.
+    /// Parses a line without its newline.
     pub fn from_line(line: &str) -> Begin {
         match line.split_once(' ') {
             None if line == "go" => Begin::Now,
@@ -35,7 +35,7 @@ impl Begin {
         }
     }
 
-    /// Waits for the moment, and gives the time at which it has come; nothing if it never will.
+    /// Waits for the moment and returns the time then, or `None` if it will never come.
     pub fn wait(self) -> Option<i64> {
         match self {
             Begin::Now => Some(now_ns()),
@@ -45,8 +45,8 @@ impl Begin {
     }
 }
 
-/// Waits until the clock shows `at_ns`, in nanoseconds after 1970, and gives what it shows then. A moment that is over has
-/// come.
+/// Waits until the clock shows `at_ns`, in nanoseconds since 1970, if that is in the future.
+/// Returns the current time.
 fn wait_until(at_ns: i64) -> i64 {
     loop {
         let now_ns = now_ns();
@@ -54,17 +54,18 @@ fn wait_until(at_ns: i64) -> i64 {
         match u64::try_from(left_ns.saturating_sub(LAST_NS)) {
             Ok(sleep_ns @ 1..) => std::thread::sleep(Duration::from_nanos(sleep_ns)),
             _ if left_ns <= 0 => {
-                // Others who wait for the same moment on this processor see it before anybody's work keeps them from that.
+                // Lets other waiters on this processor notice the moment before this generator
+                // delays them.
                 std::thread::yield_now();
                 return now_ns;
             }
-            // Whoever else wants the processor may have it meanwhile.
+            // Yields to other threads while spinning.
             _ => std::thread::yield_now(),
         }
     }
 }
 
-/// Nanoseconds after 1970.
+/// Nanoseconds since 1970.
 fn now_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {

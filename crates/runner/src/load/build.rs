@@ -1,7 +1,8 @@
-//! From a [`LoadSpec`] to what the generator carries out: defaults are filled in, files are read, names are resolved.
+//! Builds what the generator executes from a [`LoadSpec`]: fills in defaults, reads files and
+//! resolves names.
 //!
-//! It decides which options contradict each other. A drop-in fills the types of `crates/load` by itself. Start at
-//! [`job`].
+//! Decides which options contradict each other. A drop-in builds the types of `crates/load` itself.
+//! Start at [`job`].
 
 use super::{Url, requests, target};
 use anyhow::ensure;
@@ -14,42 +15,42 @@ use speedwell_model::load_spec::LoadSpec;
 use speedwell_process::CpuSet;
 use std::time::Duration;
 
-/// A load that is ready to be sent.
+/// A load that is ready to send.
 #[derive(Debug, Clone)]
 pub struct LoadJob {
-    /// Where it goes: the address of the specification.
+    /// URL of the specification.
     pub url: Url,
-    /// What is carried out.
+    /// What the generator executes.
     pub load: Load,
-    /// What it was built from.
+    /// Specification it was built from.
     pub spec: LoadSpec,
-    /// Where its random choices come from.
+    /// Seed of random choices.
     pub seed: u64,
 }
 
 impl LoadJob {
-    /// How many processes generate it.
+    /// Number of generator processes.
     pub fn processes(&self) -> u32 {
         self.spec.clients.unwrap_or(1)
     }
 }
 
-/// Requests in flight when nothing else is said, as with wrk and autocannon.
+/// Default number of requests in flight, as in wrk and autocannon.
 const CONCURRENCY: u32 = 10;
 
-/// How long a load lasts that has no end of its own, as with wrk and autocannon.
+/// Default duration of a load without an end of its own, as in wrk and autocannon.
 pub const TIME: Duration = Duration::from_secs(10);
 
-/// How long a request may take, and how long answers are awaited when there is no such limit.
+/// Default request timeout, and the drain time of loads without one.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Connections that an open load may come to have.
+/// Default limit of connections in an open load.
 const MOST_CONNECTIONS: u32 = 1000;
 
-/// The load that a specification describes; `part` is the share of this generator process.
+/// Builds the load that a specification describes; `part` is the share of this generator process.
 ///
 /// # Errors
-/// What is not an address, options that contradict each other, files that cannot be read, a host without an address.
+/// An invalid URL, contradictory options, unreadable files, or a host that does not resolve.
 pub fn job(spec: &LoadSpec, seed: u64, part: Part) -> anyhow::Result<LoadJob> {
     let url = Url::parse(&spec.url)?;
     check(spec, &url)?;
@@ -93,12 +94,12 @@ pub fn job(spec: &LoadSpec, seed: u64, part: Part) -> anyhow::Result<LoadJob> {
     })
 }
 
-/// Nanoseconds of a duration, at most 584 years.
+/// Nanoseconds of a duration, saturating at 584 years.
 fn ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What clap cannot see: it depends on the address or on several options at once.
+/// Rejects what clap cannot: conflicts that depend on the URL or on several options.
 fn check(spec: &LoadSpec, url: &Url) -> anyhow::Result<()> {
     let is_open = spec.is_open();
     ensure!(
@@ -134,7 +135,7 @@ fn pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<Pace> {
             .count
             .map(|count| u32::try_from(count).unwrap_or(u32::MAX));
         if let Some(count) = count.filter(|count| *count < concurrency) {
-            // A default that does not fit gives way; what was given does not.
+            // A default that does not fit is reduced; a given value is rejected.
             ensure!(
                 spec.concurrency.is_none(),
                 "{concurrency} requests cannot be in flight when only {count} are sent\n\
@@ -171,7 +172,7 @@ fn pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<Pace> {
     Ok(Pace::Open(Schedule::new(stages, spacing)?))
 }
 
-/// Ramps have an end of their own unless a rate follows them.
+/// Returns when the load stops. Ramps have an end of their own unless a rate follows them.
 pub fn stop(spec: &LoadSpec) -> Stop {
     let ends_itself = !spec.ramp.is_empty() && spec.rate.is_none();
     let usual = (spec.count.is_none() && !ends_itself).then_some(TIME);
@@ -182,7 +183,7 @@ pub fn stop(spec: &LoadSpec) -> Stop {
     }
 }
 
-/// The same counted from the very start, the warm-up included: what the live view goes by.
+/// The same, counted from the start of the warm-up, for the live view.
 pub fn stop_with_warmup(spec: &LoadSpec) -> Stop {
     let stop = stop(spec);
     let warmup_ns = spec.warmup.map_or(0, ns);
@@ -192,7 +193,7 @@ pub fn stop_with_warmup(spec: &LoadSpec) -> Stop {
     }
 }
 
-/// Connections at the beginning and at most.
+/// Initial and maximum number of connections.
 fn connections(spec: &LoadSpec, pace: &Pace, streams: u32) -> anyhow::Result<(u32, u32)> {
     match pace {
         Pace::Closed(closed) => {
@@ -235,7 +236,8 @@ fn threads(spec: &LoadSpec, pace: &Pace, streams: u32) -> anyhow::Result<u32> {
     Ok(threads)
 }
 
-/// Every thread of every generator process gets a processor of its own as long as there are enough.
+/// Gives every thread of every generator process a processor of its own, as long as there are
+/// enough.
 fn processors(spec: &LoadSpec, part: Part, threads: u32) -> anyhow::Result<Vec<usize>> {
     let Some(set) = &spec.pin else {
         return Ok(Vec::new());
@@ -246,7 +248,7 @@ fn processors(spec: &LoadSpec, part: Part, threads: u32) -> anyhow::Result<Vec<u
     Ok(processors)
 }
 
-/// How long a request may take.
+/// Request timeout; `None` if disabled with zero.
 fn limit(spec: &LoadSpec) -> Option<Duration> {
     let limit = spec.timeout.unwrap_or(TIMEOUT);
     (!limit.is_zero()).then_some(limit)

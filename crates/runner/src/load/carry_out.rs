@@ -1,7 +1,7 @@
-//! One load from begin to end: the server is started, one request is verified, the load is sent, the
-//! server is ended.
+//! Runs one load from begin to end: starts the server, verifies one request, sends the load, and
+//! stops the server.
 //!
-//! It decides what follows what, and when a load ends before its time. Start at [`carry_out`].
+//! Decides the order of steps, and when a load ends early. Start at [`carry_out`].
 
 use super::{
     Begin, LoadJob, LoadRun, ProbeFacts, Sent, ServerOutcome, Share, Snapshot, Url, build, facts,
@@ -16,49 +16,49 @@ use speedwell_process::{self as process, Spec};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How often it is looked whether the load has to end early.
+/// Interval for checking whether the load must end early.
 const PULSE: Duration = Duration::from_millis(20);
 
-/// How long a server may take until it accepts connections where nothing else is given.
+/// Default time limit until the server accepts connections.
 const SERVE_LIMIT: Duration = Duration::from_secs(30);
 
-/// What is told while a load is carried out.
+/// Progress notice of a load.
 #[derive(Debug)]
 pub enum Notice<'a> {
     /// The server accepts connections.
     Served,
-    /// The request before the load was answered, at this address.
+    /// The probe request was answered, at this URL, with this protocol.
     Probed(&'a Url, &'a ProbeFacts, &'static str),
-    /// The load stands so.
+    /// Progress snapshot.
     Standing(&'a Snapshot),
-    /// What a reader of the figures should know.
+    /// Warning for readers of the results.
     Warning(&'a str),
 }
 
-/// A load that has everything it needs: a server that runs and answers well.
+/// A load that is ready to send: its server runs and passed verification.
 #[derive(Debug)]
 pub struct Ready {
-    /// What is to be sent, redirects followed.
+    /// What to send, with redirects followed.
     pub job: LoadJob,
-    /// What the request before the load saw.
+    /// Result of the probe request.
     pub seen: Option<ProbeFacts>,
-    /// What a reader of the figures should know so far.
+    /// Warnings so far for readers of the results.
     pub warnings: Vec<String>,
     server: Option<Served>,
 }
 
 impl Ready {
-    /// Starts the server, if there is one, and verifies it.
+    /// Starts the server, if any, and verifies it.
     ///
     /// # Errors
-    /// No permission, no server, no answer, no success.
+    /// Missing permission, or a server that does not start, answer or succeed.
     pub fn make(
         mut job: LoadJob,
         server: Option<Spec>,
         tell: &mut dyn FnMut(Notice),
     ) -> anyhow::Result<Ready> {
         if job.spec.rt {
-            // Asked here, so that nothing is started in vain; the generator asks again for itself.
+            // Fails before anything is started if not permitted; the generator requests it again.
             drop(processes::real_time()?);
         }
         let addresses = &job.load.target.addresses;
@@ -95,19 +95,19 @@ impl Ready {
         })
     }
 
-    /// Ends the server and says what became of it.
+    /// Stops the server and returns how it ended.
     ///
     /// # Errors
-    /// Its end could not be waited for.
+    /// Waiting for its end failed.
     pub fn end(self) -> anyhow::Result<Option<ServerOutcome>> {
         self.server.map(Served::stop).transpose()
     }
 }
 
-/// Carries out one load with the server that it starts for itself; see [`build::job`] and [`Ready::make`].
+/// Runs one load with a server of its own; see [`build::job`] and [`Ready::make`].
 ///
 /// # Errors
-/// It could not be begun. What happens later is part of the [`LoadRun`].
+/// The load could not begin. Later problems are part of the [`LoadRun`].
 pub fn carry_out(
     spec: &LoadSpec,
     seed: u64,
@@ -116,16 +116,16 @@ pub fn carry_out(
     carry_out_beside(server_of(spec), spec, seed, tell)
 }
 
-/// The server that a load starts for itself.
+/// Command of the server that the load starts itself.
 pub(super) fn server_of(spec: &LoadSpec) -> Option<Spec> {
     spec.serve.as_deref().map(shell)
 }
 
-/// Sends a load that is ready, and tells how it stands, until it is over or told to stop.
+/// Sends a prepared load and reports progress until it is complete or `stop` is set.
 pub type Sender<'s> =
     dyn FnMut(&LoadJob, &AtomicBool, &mut dyn FnMut(&Snapshot)) -> anyhow::Result<Sent> + 's;
 
-/// Carries out one load that somebody else sends: its server, if there is one, is started and verified here.
+/// Runs one load that `send` sends; its server, if any, is started and verified here.
 ///
 /// # Errors
 /// As for [`carry_out`].
@@ -138,7 +138,7 @@ pub fn carry_out_by(
     carry_out_with(server_of(spec), spec, seed, send, tell)
 }
 
-/// Carries out one load beside a server that is started for it, if there is one.
+/// Runs one load and starts `server` for it, if given.
 ///
 /// # Errors
 /// As for [`carry_out`].
@@ -164,7 +164,7 @@ fn carry_out_with(
     run.probe = ready.seen.take();
     let is_lost = sent.parts.iter().any(|part| part.lost.is_some());
     if is_lost {
-        // The others were told to stop, which they cannot tell from a user who does.
+        // The remaining generators were stopped, which looks to them like a user's interrupt.
         run.measured.is_interrupted = process::interrupted();
     }
     run.is_partial = is_lost || !sent.losses.is_empty();
@@ -172,7 +172,7 @@ fn carry_out_with(
     run.warnings = std::mem::take(&mut ready.warnings);
     run.warnings.extend(sent.losses);
     if run.measured.has_lost_server() {
-        // Otherwise it would seem to have been ended by us.
+        // Waits for a dying server, so that its end is not attributed to our signal.
         let _ = ready.server.as_ref().map(Served::is_dying);
     }
     run.server = ready.end()?;
@@ -182,13 +182,13 @@ fn carry_out_with(
         run.warnings.push(format!(
             "The server {died} during the load, and the load was stopped."
         ));
-        // The generator cannot tell who stopped it.
+        // The generator cannot tell whether the user or the watcher stopped it.
         run.measured.is_interrupted = process::interrupted();
     }
     Ok(run)
 }
 
-/// A load that was measured and nothing else.
+/// Wraps measured results in a run without probe, server or parts.
 pub fn as_run(job: &LoadJob, measured: Measured) -> LoadRun {
     LoadRun {
         label: job.url.to_string(),
@@ -205,7 +205,7 @@ pub fn as_run(job: &LoadJob, measured: Measured) -> LoadRun {
     }
 }
 
-/// Sends the load from this machine, with one generator or several.
+/// Sends the load from this machine, with one or several generators.
 fn send_from_here(
     job: &LoadJob,
     stop: &AtomicBool,
@@ -230,7 +230,7 @@ fn send_from_here(
     })
 }
 
-/// Has the load sent, and watches over the server meanwhile.
+/// Sends the load while watching the server.
 fn measure(
     job: &LoadJob,
     server: Option<&Served>,
@@ -239,7 +239,7 @@ fn measure(
 ) -> anyhow::Result<Sent> {
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        // Started before the priority is changed, so that the watch never stands in the way.
+        // Started before the priority is raised, so as not to compete with the generator.
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
                 if process::interrupted() || server.is_some_and(Served::has_ended) {

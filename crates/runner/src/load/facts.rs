@@ -1,4 +1,4 @@
-//! From what is carried out to what is told of it: [`LoadFacts`] and [`ProbeFacts`].
+//! Describes a load for reports: [`LoadFacts`] and [`ProbeFacts`].
 
 use super::{LoadJob, shown_address};
 use crate::verify::Probed;
@@ -9,7 +9,7 @@ use speedwell_model::load_run::{
     KindFacts, LoadFacts, PaceFacts, ProbeFacts, RuleFacts, StageFacts, TimeoutFacts, TlsFacts,
 };
 
-/// What was asked for.
+/// Describes the requested load.
 pub fn facts_of(job: &LoadJob) -> LoadFacts {
     let load = &job.load;
     let limits = &load.rules.timeouts;
@@ -99,7 +99,7 @@ fn kind(kind: &Kind) -> KindFacts {
     }
 }
 
-/// The protocol that the requests are written in.
+/// Name of the protocol used by the requests.
 pub fn protocol(load: &Load) -> &'static str {
     let is_old = |kind: &Kind| kind.version == Version::Http10;
     match load.http {
@@ -133,7 +133,7 @@ fn rule(load: &Load) -> RuleFacts {
     rule
 }
 
-/// What the request before the load saw.
+/// Describes the result of the probe request.
 pub fn probe_facts_of(seen: &Probed) -> ProbeFacts {
     let probe = &seen.probe;
     ProbeFacts {

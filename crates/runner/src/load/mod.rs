@@ -1,7 +1,7 @@
-//! Carries out HTTP loads and has the request beside the measurement.
+//! Runs HTTP loads, beginning with a probe request outside the measurement.
 //!
-//! It does not know the words typed, the store or reports. Start reading at [`carry_out`], one load
-//! from the server's start to its end; [`LoadRun`] is all that is known of it afterwards.
+//! Knows neither the command line, the store nor reports. Start reading at [`carry_out`], one load
+//! from server start to end; [`LoadRun`] is its complete result.
 
 mod begin;
 mod build;
@@ -27,5 +27,5 @@ pub use target::shown_address;
 pub use target::{Url, host_and_port};
 pub use tool::{load_with_tool, load_with_tool_beside};
 
-/// Longer than any load: servers are ended, tools and generators end by themselves or with Ctrl-C.
+/// Longer than any load: servers are stopped; tools and generators end by themselves or on Ctrl-C.
 pub const UNLIMITED: std::time::Duration = std::time::Duration::from_secs(10 * 365 * 24 * 3600);

@@ -1,8 +1,9 @@
-//! One load from several generator processes: started together, added up at the end.
+//! Sends one load from several generator processes, started together and summed at the end.
 //!
-//! They exchange lines: a worker gets its [`WorkerOrder`] as JSON, says `ready`, is told `go`, or `start NS` by its clock,
-//! says `began NS`, `at SNAPSHOT` now and then, and `measured MEASURED` at the end; `stop` ends it early. A worker that dies
-//! takes its part with it, and what the others measured is kept. Start at [`run`]; [`work`] is the other half.
+//! The protocol is line-based. A worker receives its [`WorkerOrder`] as JSON and answers `ready`;
+//! it receives `go`, or `start NS` by its clock, and answers `began NS`, then `at SNAPSHOT`
+//! periodically, and `measured MEASURED` at the end; `stop` ends it early. If a worker dies, its
+//! part is lost and the others' results are kept. Start at [`run`]; [`work`] is the worker's side.
 
 use super::{Begin, LoadJob, LoadPart, UNLIMITED, build, target};
 use anyhow::{Context, bail};
@@ -20,30 +21,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Between two looks at how all of them stand, as often as a generator tells.
+/// Interval for combining snapshots, the same as that of a generator's reports.
 const PULSE: Duration = Duration::from_millis(100);
 
-/// How long a worker may take to say what it measured after the stop command.
+/// Time a worker may take to report its results after the stop command.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// How long a worker may take to end after it has said everything.
+/// Time a worker may take to exit after its last line.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// The hidden command of a worker, which leads to [`super::work`].
+/// Hidden command of a worker, which calls [`super::work`].
 pub const WORKER_COMMAND: &str = "load-worker";
 
-/// What a worker gets to do: the whole load, and which part of it is its own.
+/// Assignment of a worker: the whole load, and which part of it is the worker's.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WorkerOrder {
-    /// The load, redirects followed.
+    /// The load, with redirects followed.
     pub spec: LoadSpec,
-    /// Where random choices come from.
+    /// Seed of random choices.
     pub seed: u64,
-    /// The number of the worker, from 0.
+    /// Index of the worker, from 0.
     pub index: u32,
-    /// How many workers there are.
+    /// Total number of workers.
     pub of: u32,
-    /// How many of them it stands for, beginning with its own number.
+    /// Number of workers that it represents, beginning with its own index.
     #[serde(default = "one")]
     pub count: u32,
 }
@@ -53,45 +54,45 @@ fn one() -> u32 {
 }
 
 impl WorkerOrder {
-    /// The load, of which the worker sends its part.
+    /// Builds the load, of which the worker sends its part.
     ///
     /// # Errors
-    /// It cannot be sent from here.
+    /// It cannot be sent from this machine.
     pub fn job(&self) -> anyhow::Result<LoadJob> {
         let (index, of) = (self.index, self.of);
         let mut job = build::job(&self.spec, self.seed, Part { index, of })?;
-        // What is left out was told by the process that started this one.
+        // The parent process has already reported unreachable addresses.
         drop(target::keep_reachable(&mut job.load));
         Ok(job)
     }
 }
 
-/// The generators of a load that this process starts, out of all of them.
+/// The generators that this process starts, out of all generators of a load.
 pub struct Share<'a> {
-    /// The number of the first one.
+    /// Index of the first one.
     pub first: u32,
-    /// How many.
+    /// Number of generators to start.
     pub count: u32,
-    /// How many there are in all.
+    /// Total number of generators of the load.
     pub of: u32,
-    /// Asked once, as soon as all of these are ready.
+    /// Called once, as soon as all of these generators are ready.
     pub begin: &'a (dyn Fn() -> Begin + Sync),
 }
 
-/// What came of a load that several generators sent.
+/// Combined result of a load that several generators sent.
 #[derive(Debug)]
 pub struct Sent {
-    /// What they measured together.
+    /// Sum of their measurements.
     pub measured: Measured,
-    /// A sentence for each generator whose part is missing.
+    /// One sentence for each generator whose part is missing.
     pub losses: Vec<String>,
-    /// What each machine gave, where there were several.
+    /// Result of each machine, if there were several.
     pub parts: Vec<LoadPart>,
-    /// When each began, in nanoseconds after 1970.
+    /// Start time of each generator, in nanoseconds since 1970.
     pub began_ns: Vec<i64>,
 }
 
-/// What is known of one worker.
+/// State of one worker.
 #[derive(Debug, Default)]
 struct Worker {
     is_ready: bool,
@@ -101,20 +102,20 @@ struct Worker {
     measured: Option<Measured>,
 }
 
-/// What the listeners share.
+/// State shared by the listener threads.
 struct Shared<'a> {
     workers: Mutex<Vec<Worker>>,
     changed: Condvar,
     stop: &'a AtomicBool,
     begin: &'a (dyn Fn() -> Begin + Sync),
-    /// The answer to that, once it was asked.
+    /// Result of `begin`, once it has been called.
     begins: Mutex<Option<Begin>>,
 }
 
 /// Sends a share of a load from processes of this machine.
 ///
 /// # Errors
-/// None could be started, or none of them measured anything.
+/// None could be started, or none measured anything.
 pub fn run(
     job: &LoadJob,
     share: &Share<'_>,
@@ -189,7 +190,7 @@ impl Shared<'_> {
         self.changed.notify_all();
     }
 
-    /// Tells how all of them stand until all have ended.
+    /// Reports combined snapshots until all workers have ended.
     fn watch(&self, watch: &mut dyn FnMut(&Snapshot)) {
         let mut workers = self.lock();
         while workers.iter().any(|worker| !worker.has_ended) {
@@ -202,13 +203,13 @@ impl Shared<'_> {
         }
     }
 
-    /// When they begin, which is asked once for all of them.
+    /// Returns when the workers begin; calls `begin` once for all of them.
     fn begins(&self) -> Begin {
         let mut begins = self.begins.lock().unwrap_or_else(PoisonError::into_inner);
         *begins.get_or_insert_with(self.begin)
     }
 
-    /// Waits until all are ready; whether they are.
+    /// Waits until all are ready. Returns `false` if one ended or the load was stopped.
     fn all_ready(&self) -> bool {
         let mut workers = self.lock();
         loop {
@@ -224,7 +225,7 @@ impl Shared<'_> {
     }
 }
 
-/// The conversation with one worker.
+/// Conversation with one worker.
 struct Talk<'a, 'b> {
     shared: &'a Shared<'b>,
     index: usize,
@@ -233,7 +234,7 @@ struct Talk<'a, 'b> {
 
 impl Conversation for Talk<'_, '_> {
     fn opening(&mut self) -> Vec<u8> {
-        // An order of texts and numbers can always be written.
+        // Serializing strings and numbers cannot fail.
         let mut line = serde_json::to_vec(&self.order).unwrap_or_default();
         line.push(b'\n');
         line
@@ -248,7 +249,7 @@ impl Conversation for Talk<'_, '_> {
         match word {
             b"ready" => {
                 self.shared.change(|workers| workers[index].is_ready = true);
-                // A generator may be ready long before the last one is: all begin at one word.
+                // Workers become ready at different times, so all wait for one start signal.
                 let begins = if self.shared.all_ready() {
                     self.shared.begins()
                 } else {
@@ -327,10 +328,11 @@ fn death(index: usize, count: usize, outcome: io::Result<Outcome>) -> String {
     }
 }
 
-/// Takes its order, says that it is ready, waits for the word, sends its part, and says what it measured.
+/// Runs a worker: reads its order, reports ready, waits for the start signal, sends its part and
+/// reports the results.
 ///
 /// # Errors
-/// Nobody started this process as a worker, or the load could not be begun.
+/// This process was not started as a worker, or the load could not begin.
 pub fn work() -> anyhow::Result<()> {
     let (orders, mut answers) = private_line().context("this is no generator process")?;
     let mut orders = BufReader::new(orders);
@@ -348,12 +350,12 @@ pub fn work() -> anyhow::Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
     std::thread::spawn(move || {
-        // Any further word, and the end of the one who gives them, ends the load.
+        // Any further line, or the end of the parent, ends the load.
         let _ = orders.read_line(&mut String::new());
         flag.store(true, Ordering::Relaxed);
     });
     let measured = generate(&job, &stop, &mut |snapshot| {
-        // A lost look does no harm, and without anyone to look the load is stopped anyway.
+        // A lost snapshot is harmless, and without a parent the load is stopped anyway.
         if let Ok(text) = serde_json::to_string(snapshot) {
             let _ = writeln!(answers, "at {text}");
         }
@@ -363,11 +365,11 @@ pub fn work() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where orders come from and answers go to, as the variable `SPEEDWELL_FDS` names them. They are
-/// opened anew by their place in /proc, which needs no unsafe code and is the same pipe.
+/// Opens the pipes to and from the parent that `SPEEDWELL_FDS` names. Reopening them by their /proc
+/// path needs no unsafe code.
 ///
 /// # Errors
-/// Nobody started this process with a private line.
+/// This process was started without a private channel.
 pub fn private_line() -> anyhow::Result<(File, File)> {
     let names = std::env::var("SPEEDWELL_FDS").context("SPEEDWELL_FDS is not set")?;
     let (orders, answers) = names
@@ -380,25 +382,25 @@ pub fn private_line() -> anyhow::Result<(File, File)> {
     ))
 }
 
-/// A look at a load in its course.
+/// Progress of a running load.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// Nanoseconds since the start, the warm-up included.
+    /// Nanoseconds since the start, including the warm-up.
     pub at_ns: u64,
-    /// The load is in its warm-up.
+    /// Whether the load is in its warm-up.
     pub is_warmup: bool,
     /// Requests begun since the end of the warm-up, or so far within it.
     pub attempted: u64,
-    /// Requests that failed since then.
+    /// Failed requests in the same period.
     pub errors: u64,
     /// Length of the last interval in nanoseconds.
     pub interval_ns: u64,
-    /// What happened in the last interval.
+    /// Results of the last interval.
     pub tick: Tick,
 }
 
 impl Snapshot {
-    /// A look at one generator.
+    /// Converts the progress of one generator.
     pub fn from_progress(progress: &Progress) -> Snapshot {
         Snapshot {
             at_ns: progress.at_ns,
@@ -410,7 +412,7 @@ impl Snapshot {
         }
     }
 
-    /// Several generators that send parts of the same load, as one.
+    /// Combines the progress of generators that send parts of the same load.
     pub fn together(parts: &[Snapshot]) -> Snapshot {
         let mut all = Snapshot::default();
         for part in parts {
@@ -432,7 +434,7 @@ impl Snapshot {
 /// Sends the load, or this generator's part of it, from this process.
 ///
 /// # Errors
-/// It could not be begun.
+/// The load could not begin.
 pub fn generate(
     job: &LoadJob,
     stop: &AtomicBool,

@@ -13,7 +13,8 @@
 //! body = '{"name": "{{name}}"}'
 //! ```
 //!
-//! What the command line says holds for all of them unless they say otherwise. Start at [`kinds`].
+//! Settings of the command line apply to all requests that do not override them. Start at
+//! [`kinds`].
 
 use super::{Url, target};
 use anyhow::{Context, bail, ensure};
@@ -54,11 +55,11 @@ fn one() -> u32 {
     1
 }
 
-/// Reads a file. `plain` is the request of the command line; files of bodies are looked for beside
-/// the file.
+/// Reads a request file. `plain` is the request of the command line; paths of body files are
+/// relative to the request file.
 ///
 /// # Errors
-/// It cannot be read or understood, or holds no request.
+/// It is unreadable or invalid, or holds no request.
 fn read_kinds(file: &Path, plain: &Kind, url: &Url) -> anyhow::Result<Vec<Kind>> {
     let shown = file.display();
     let text = std::fs::read_to_string(file).with_context(|| {
@@ -90,7 +91,7 @@ fn parse_kinds(text: &str, folder: &Path, plain: &Kind, url: &Url) -> anyhow::Re
     Ok(kinds)
 }
 
-/// What is wrong with a file, and where. The library's message says the place in several lines.
+/// Adds a hint to a parse error. The library's message gives the position in several lines.
 fn hinted(error: &toml::de::Error) -> anyhow::Error {
     const KNOWN: [&str; 7] = [
         "name",
@@ -142,13 +143,13 @@ fn kind(entry: Entry, folder: &Path, plain: &Kind, url: &Url) -> anyhow::Result<
     Ok(kind)
 }
 
-/// The header fields of a request, in order.
+/// Header fields of a request, in order.
 pub type Fields = Vec<(String, Vec<u8>)>;
 
-/// Everything that is sent to a URL.
+/// Builds all requests of the load to a URL.
 ///
 /// # Errors
-/// Files that cannot be read, requests that cannot be written.
+/// Files that cannot be read, or requests that cannot be encoded.
 pub(super) fn kinds(spec: &LoadSpec, url: &Url) -> anyhow::Result<Kinds> {
     let plain = plain(spec, url)?;
     let kinds = match &spec.requests {
@@ -172,7 +173,7 @@ pub(super) fn kinds(spec: &LoadSpec, url: &Url) -> anyhow::Result<Kinds> {
     Kinds::new(kinds, rows).with_context(|| format!("cannot send requests to '{url}'"))
 }
 
-/// The request that the options describe.
+/// Builds the request that the options describe.
 fn plain(spec: &LoadSpec, url: &Url) -> anyhow::Result<Kind> {
     let body = body(spec)?;
     let usual = if body.is_some() { "POST" } else { "GET" };
@@ -212,7 +213,7 @@ fn body(spec: &LoadSpec) -> anyhow::Result<Option<Vec<u8>>> {
     read_body(file).map(Some)
 }
 
-/// The bytes of a file that is to be a body.
+/// Reads a file as a request body.
 ///
 /// # Errors
 /// It cannot be read.
@@ -220,7 +221,7 @@ pub fn read_body(file: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(file).with_context(|| format!("cannot read the body from '{}'", file.display()))
 }
 
-/// The fields that are sent unless `--header` says otherwise.
+/// Default header fields, which `--header` may override.
 fn usual_fields(spec: &LoadSpec, url: &Url) -> anyhow::Result<Fields> {
     let own = concat!("speedwell/", env!("CARGO_PKG_VERSION"));
     let agent = spec.user_agent.as_deref().unwrap_or(own);
@@ -251,14 +252,14 @@ fn field(name: &str, value: &str) -> (String, Vec<u8>) {
     (name.to_owned(), value.as_bytes().to_vec())
 }
 
-/// RFC 7617.
+/// Encodes basic credentials (RFC 7617).
 fn basic(name: &str, password: &str) -> Vec<u8> {
     let words = STANDARD.encode(format!("{name}:{password}"));
     format!("Basic {words}").into_bytes()
 }
 
-/// Applies a field as it is typed: `Name: value` replaces a usual one and is added to others of its
-/// name, `Name:` removes a usual one, `Name;` is a field without a value.
+/// Applies a header as typed: `Name: value` replaces a default field or is added to others of that
+/// name, `Name:` removes a default field, `Name;` is a field without value.
 ///
 /// # Errors
 /// It has none of these forms.
@@ -274,10 +275,10 @@ pub fn apply(kind: &mut Kind, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Sets a field; without a value it is left out.
+/// Sets a field, or removes it if `value` is `None`.
 pub fn replace(kind: &mut Kind, name: &str, value: Option<&str>) {
     if name.eq_ignore_ascii_case("host") {
-        // Host is no ordinary field: HTTP/2 calls it :authority.
+        // Host is special: HTTP/2 sends it as :authority.
         if let Some(value) = value {
             kind.host = value.to_owned();
         }
@@ -299,10 +300,10 @@ pub fn replace(kind: &mut Kind, name: &str, value: Option<&str>) {
     }
 }
 
-/// Reads a table; the kind follows from the ending of the file's name.
+/// Reads a table; the file extension determines its format.
 ///
 /// # Errors
-/// It cannot be read, is of another kind, or has rows that do not fit.
+/// It is unreadable, of an unknown format, or has rows that do not match the columns.
 fn read_rows(file: &Path) -> anyhow::Result<Rows> {
     let shown = file.display();
     let bytes = std::fs::read(file).with_context(|| format!("cannot read rows from '{shown}'"))?;
@@ -349,7 +350,7 @@ fn csv(bytes: &[u8]) -> anyhow::Result<Rows> {
     Ok(rows)
 }
 
-/// An object a line; the first one names the columns.
+/// Parses one JSON object per line; the first one defines the columns.
 fn json_lines(bytes: &[u8]) -> anyhow::Result<Rows> {
     let text = std::str::from_utf8(bytes).context("it is not UTF-8 text")?;
     let mut rows = Rows::default();

@@ -1,7 +1,6 @@
-//! From a URL to the addresses that connections are made to.
+//! Resolves a URL to the addresses that connections are made to.
 //!
-//! It decides how --unix-socket, --proxy, --connect-to and --resolve change them. Start at
-//! [`target`].
+//! Decides how --unix-socket, --proxy, --connect-to and --resolve change them. Start at [`target`].
 
 use anyhow::{Context, bail, ensure};
 use speedwell_load::load::{Address, Identity, Load, Target, TlsOptions, Trust};
@@ -11,13 +10,13 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
-/// How long an address may take to accept a connection before the load, when there are others.
+/// Timeout for checking whether an address accepts connections, if there are several.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Where the requests for a URL go.
+/// Resolves where the requests for a URL go.
 ///
 /// # Errors
-/// A host without an address, a rule that cannot be read.
+/// A host that does not resolve, or an invalid rule.
 pub(super) fn target(spec: &LoadSpec, url: &Url) -> anyhow::Result<Target> {
     Ok(Target {
         host: url.host.clone(),
@@ -28,7 +27,7 @@ pub(super) fn target(spec: &LoadSpec, url: &Url) -> anyhow::Result<Target> {
     })
 }
 
-/// How TLS is spoken.
+/// TLS settings of the connections.
 pub(super) fn tls(spec: &LoadSpec) -> TlsOptions {
     TlsOptions {
         trust: match (spec.insecure, &spec.cacert) {
@@ -44,10 +43,10 @@ pub(super) fn tls(spec: &LoadSpec) -> TlsOptions {
     }
 }
 
-/// The proxy, if there is one.
+/// Returns the proxy, if any.
 ///
 /// # Errors
-/// It cannot be used for this address.
+/// It cannot be used for this URL.
 pub(super) fn proxy(spec: &LoadSpec, url: &Url) -> anyhow::Result<Option<Url>> {
     let Some(text) = &spec.proxy else {
         return Ok(None);
@@ -92,8 +91,8 @@ fn addresses(spec: &LoadSpec, url: &Url) -> anyhow::Result<Vec<Address>> {
     Target::resolve(&host, port).with_context(|| format!("cannot load '{url}'"))
 }
 
-/// A rule of --connect-to: `HOST1:PORT1:HOST2:PORT2`, each of which may be empty, or `HOST2:PORT2`
-/// for every host.
+/// A rule of --connect-to: `HOST1:PORT1:HOST2:PORT2`, where each part may be empty, or
+/// `HOST2:PORT2` for every host.
 #[derive(Debug, PartialEq, Eq)]
 struct ConnectTo {
     host: Option<String>,
@@ -139,7 +138,7 @@ impl ConnectTo {
     }
 }
 
-/// A rule of --resolve.
+/// A rule of --resolve: `HOST:PORT:ADDRESS[,ADDRESS...]`.
 struct Resolve {
     host: String,
     port: u16,
@@ -170,7 +169,7 @@ impl Resolve {
     }
 }
 
-/// The parts between colons; those of an IPv6 address in brackets do not count.
+/// Splits at colons, except within the brackets of an IPv6 address.
 fn parts(text: &str) -> anyhow::Result<Vec<&str>> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -190,28 +189,28 @@ fn parts(text: &str) -> anyhow::Result<Vec<&str>> {
     }
 }
 
-/// Where requests go, as it was written.
+/// A parsed target URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
-    /// `https`.
+    /// Whether the scheme is `https`.
     pub is_tls: bool,
-    /// Name and password before the host, decoded.
+    /// Name and password, decoded.
     pub credentials: Option<(String, String)>,
-    /// The host; an IPv6 address without brackets.
+    /// The host; an IPv6 address has no brackets.
     pub host: String,
-    /// The port, written or not.
+    /// The port, explicit or default.
     pub port: u16,
     /// Path and query, beginning with `/`.
     pub path: String,
 }
 
 impl Url {
-    /// Reads an address. The scheme may be left out and is `http` then; the path, too. Blanks and
-    /// characters outside of ASCII are encoded in the path; a fragment is dropped, since it is never
-    /// sent. What stands between double braces is left alone.
+    /// Parses a URL. The scheme defaults to `http`, the path to `/`. Spaces and non-ASCII
+    /// characters in the path are percent-encoded; the fragment is dropped, since it is never sent.
+    /// Text between double braces is left alone.
     ///
     /// # Errors
-    /// What is not an address of HTTP, with an example.
+    /// It is not an HTTP URL; the message gives an example.
     pub fn parse(text: &str) -> anyhow::Result<Url> {
         let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
         let is_tls = match scheme.to_ascii_lowercase().as_str() {
@@ -241,10 +240,10 @@ impl Url {
         })
     }
 
-    /// The address that a `Location` field names, seen from here (RFC 3986, section 5.2).
+    /// Resolves a `Location` reference against this URL (RFC 3986, section 5.2).
     ///
     /// # Errors
-    /// What is not an address of HTTP.
+    /// It is not an HTTP URL.
     pub fn join(&self, reference: &str) -> anyhow::Result<Url> {
         if reference.contains("://") {
             return Ok(Url::parse(reference)?.with_credentials_of(self));
@@ -269,13 +268,13 @@ impl Url {
         })
     }
 
-    /// `host` or `host:port`, as in the field Host: a usual port is left out.
+    /// `host` or `host:port`, as in the Host header: a default port is left out.
     pub fn authority(&self) -> String {
-        // What a zone is called is known on this machine only (RFC 6874, section 1).
+        // A zone name is meaningful on this machine only (RFC 6874, section 1).
         self.place(self.host.split('%').next().unwrap_or_default())
     }
 
-    /// The same for this spelling of the host.
+    /// The same for the given spelling of the host.
     fn place(&self, host: &str) -> String {
         let usual = if self.is_tls { 443 } else { 80 };
         let host = if host.contains(':') {
@@ -290,7 +289,7 @@ impl Url {
         }
     }
 
-    /// The whole address, with name and password: [`Url::parse`] gives the same again. It is never shown.
+    /// The whole URL with name and password, for [`Url::parse`]. It must never be shown.
     pub fn in_full(&self) -> String {
         let scheme = if self.is_tls { "https" } else { "http" };
         let user = self
@@ -301,7 +300,8 @@ impl Url {
         format!("{scheme}://{user}{}{}", self.place(&self.host), self.path)
     }
 
-    /// Name and password go along to the place that they are for: the same scheme, host and port.
+    /// Keeps name and password only for the place they are meant for: the same scheme, host and
+    /// port.
     fn with_credentials_of(self, from: &Url) -> Url {
         let place = |url: &Url| (url.is_tls, url.host.clone(), url.port);
         let own = self.credentials.clone();
@@ -315,7 +315,7 @@ impl Url {
         }
     }
 
-    /// The same place with another path.
+    /// The same URL with another path.
     pub fn with_path(&self, path: &str) -> Url {
         Url {
             path: whole_path(path),
@@ -324,7 +324,7 @@ impl Url {
     }
 }
 
-/// Without name and password.
+/// Omits name and password.
 impl fmt::Display for Url {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.is_tls { "https" } else { "http" };
@@ -332,10 +332,10 @@ impl fmt::Display for Url {
     }
 }
 
-/// A host with or without a port: `localhost:8080`, `[::1]:80`, `example.com`.
+/// Parses a host with or without a port: `localhost:8080`, `[::1]:80`, `example.com`.
 ///
 /// # Errors
-/// A host that none is, a port that is no number.
+/// An invalid host or port.
 pub fn host_and_port(text: &str) -> anyhow::Result<(String, Option<u16>)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
@@ -348,7 +348,7 @@ pub fn host_and_port(text: &str) -> anyhow::Result<(String, Option<u16>)> {
         },
     };
     ensure!(!host.is_empty(), "the host is missing");
-    // A zone is written %25 in an address (RFC 6874, section 2).
+    // URLs write the zone's percent sign as %25 (RFC 6874, section 2).
     let host = host.replacen("%25", "%", 1);
     if let Some((_, zone)) = host.split_once('%') {
         ensure_interface(zone)?;
@@ -371,7 +371,7 @@ pub fn host_and_port(text: &str) -> anyhow::Result<(String, Option<u16>)> {
     Ok((host, port))
 }
 
-/// Refuses the zone of an IPv6 address that is no interface, which a look-up would call an unknown name.
+/// Rejects an IPv6 zone that is not an interface; name resolution would report an unknown name.
 fn ensure_interface(zone: &str) -> anyhow::Result<()> {
     let is_number = !zone.is_empty() && zone.bytes().all(|byte| byte.is_ascii_digit());
     let is_known =
@@ -384,7 +384,7 @@ fn ensure_interface(zone: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A path as it can be sent.
+/// Encodes a path as it is sent.
 fn whole_path(text: &str) -> String {
     let (text, _) = text.split_once('#').unwrap_or((text, ""));
     let mut path = String::with_capacity(text.len() + 1);
@@ -416,7 +416,8 @@ fn encode(text: &str, out: &mut String) {
     }
 }
 
-/// What [`decoded`] reads as this text: everything but the unreserved characters is encoded (RFC 3986, section 2.3).
+/// Percent-encodes everything but the unreserved characters (RFC 3986, section 2.3); the inverse of
+/// [`decoded`].
 fn encoded(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
@@ -443,7 +444,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// RFC 3986, section 5.2.4.
+/// Removes dot segments (RFC 3986, section 5.2.4).
 fn without_dots(path: &str) -> String {
     let (path, query) = match path.split_once('?') {
         Some((path, query)) => (path, Some(query)),
@@ -468,7 +469,7 @@ fn without_dots(path: &str) -> String {
     format!("/{}{query}", kept.join("/"))
 }
 
-/// An address as people write it.
+/// Formats an address for people.
 pub fn shown_address(address: &Address) -> String {
     match address {
         Address::Internet(socket) => socket.to_string(),
@@ -476,9 +477,9 @@ pub fn shown_address(address: &Address) -> String {
     }
 }
 
-/// Leaves out addresses that do not accept connections, if others do: a name such as 'localhost' has
-/// addresses of IPv4 and of IPv6, and many servers listen on one of them. Gives a sentence about
-/// those that were left out, unless it was another way to the same machine.
+/// Drops addresses that refuse connections if others accept: 'localhost' has IPv4 and IPv6
+/// addresses, and many servers listen on one. Returns a warning about dropped addresses, unless all
+/// are local.
 pub(super) fn keep_reachable(load: &mut Load) -> Option<String> {
     if load.target.addresses.len() < 2 {
         return None;

@@ -1,7 +1,8 @@
-//! The same load in the words of another tool, as far as it can be said in them.
+//! Translates a load into the command line of another tool, as far as the tool supports it.
 //!
-//! It decides which options a tool can do; what it cannot do is refused by name, never left out.
-//! Start at [`load_with_tool`]. The options are those of ab 2.3, wrk 4, h2load 1.5x and autocannon 7 and 8.
+//! Decides which options a tool supports; unsupported options are rejected by name, never ignored.
+//! Start at [`load_with_tool`]. Supported versions are ab 2.3, wrk 4, h2load 1.5x, and autocannon 7
+//! and 8.
 
 use super::build::TIME;
 use super::carry_out::{Ready, server_of};
@@ -18,8 +19,8 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Options that concern us and not the tool. Our own generator sends the request before the load, and holds its answer
-/// against what is expected.
+/// Options handled by Speedwell, not by the tool. The built-in generator sends the probe request
+/// and checks its response.
 const OURS: [&str; 10] = [
     "client",
     "serve",
@@ -33,23 +34,23 @@ const OURS: [&str; 10] = [
     "expect-length",
 ];
 
-/// The statuses that our own generator takes for success.
+/// Statuses that the built-in generator counts as success.
 const SUCCESS: RangeInclusive<u16> = 200..=299;
 
-/// Header fields are part of every HTTP.
+/// Every tool can set header fields.
 const HEADERS: [&str; 4] = ["header", "user", "cookie", "user-agent"];
 
-/// Requests that ab reserves memory for each second of a load without a number: it needs a number,
-/// and no single thread sends more than this.
+/// Requests per second for which ab reserves memory if no count is given: it requires one, and no
+/// single thread sends more.
 const MOST_PER_SECOND: u64 = 250_000;
 
-/// A tool: its name, and the options beside [`OURS`] and [`HEADERS`] that it can do.
+/// A tool: its name, and the options it supports besides [`OURS`] and [`HEADERS`].
 struct Tool {
     name: &'static str,
     can: &'static [&'static str],
-    /// The statuses that it counts as good. It tells no others apart.
+    /// Statuses that the tool counts as success. It makes no finer distinction.
     good: RangeInclusive<u16>,
-    /// Whether it counts the other statuses apart from its errors.
+    /// Whether other statuses are counted separately from errors.
     counts_others: bool,
     why_not: &'static [(&'static str, &'static str)],
 }
@@ -126,12 +127,11 @@ const AUTOCANNON: Tool = Tool {
     )],
 };
 
-/// How a tool is started.
+/// Command line of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ToolCommand {
-    /// Its name, which is also that of its program.
+    /// Name of the tool and of its program.
     pub name: &'static str,
-    /// Its arguments.
     pub arguments: Vec<String>,
 }
 
@@ -145,16 +145,17 @@ fn tool_of(client: Client) -> anyhow::Result<Tool> {
     }
 }
 
-/// Which of the two counts of a tool are the answers that are expected.
+/// Which of a tool's two counts are the expected responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expected {
-    /// Those that it takes for good.
+    /// Responses that the tool counts as success.
     Good,
-    /// The others.
+    /// The other responses.
     Others,
 }
 
-/// Which answers of a tool are good. A tool has two counts of statuses, so what is expected must not be in both.
+/// Decides which of the two counts holds the expected responses; the expected statuses must not
+/// span both.
 fn expected(tool: &Tool, statuses: &[RangeInclusive<u16>]) -> anyhow::Result<Expected> {
     let is_inside = |range: &RangeInclusive<u16>| {
         tool.good.contains(range.start()) && tool.good.contains(range.end())
@@ -189,7 +190,8 @@ fn expected(tool: &Tool, statuses: &[RangeInclusive<u16>]) -> anyhow::Result<Exp
     )
 }
 
-/// Changes the count of other statuses, where those are the good ones, into that of unexpected statuses.
+/// Turns the count of other statuses into the count of unexpected ones, if the other statuses are
+/// expected.
 fn count_unexpected(samples: &mut [Sample], expected: Expected) {
     if expected == Expected::Good {
         return;
@@ -203,10 +205,10 @@ fn count_unexpected(samples: &mut [Sample], expected: Expected) {
     }
 }
 
-/// The command of a tool for a load. A body is written to the file `body`.
+/// Builds the command of a tool for a load. Writes the request body, if any, to the file `body`.
 ///
 /// # Errors
-/// The tool cannot do what is asked for.
+/// The tool does not support an option.
 pub(super) fn command(job: &LoadJob, body: &Path) -> anyhow::Result<ToolCommand> {
     let spec = &job.spec;
     let tool = tool_of(spec.client)?;
@@ -242,7 +244,7 @@ fn refuse_what_it_cannot(tool: &Tool, given: &[String]) -> anyhow::Result<()> {
     )
 }
 
-/// What is sent, ready for a command line.
+/// The request, ready for a command line.
 struct Request {
     url: String,
     kind: Kind,
@@ -281,7 +283,7 @@ impl Request {
         })
     }
 
-    /// Header fields as `Name: value`; a connection that ends is asked for by one of them.
+    /// Header fields as name and value. A connection to be closed adds one of its own.
     fn fields(&self) -> Vec<(String, String)> {
         let own = self.kind.headers.iter();
         let mut fields: Vec<(String, String)> = own
@@ -298,7 +300,7 @@ impl Request {
     }
 }
 
-/// Seconds of a length of time, for tools that know no fractions.
+/// Converts a duration for tools that accept whole seconds only.
 fn whole_seconds(tool: &str, what: &str, time: Duration) -> anyhow::Result<u64> {
     ensure!(
         time.subsec_nanos() == 0 && time.as_secs() > 0,
@@ -326,8 +328,8 @@ fn push(words: &mut Vec<String>, option: &str, value: impl ToString) {
 }
 
 fn ab(spec: &LoadSpec, request: &Request) -> anyhow::Result<Vec<String>> {
-    // -r goes on after errors, and -l takes bodies of any length: without them ab gives up, or
-    // counts good answers as failed.
+    // -r continues after errors and -l accepts bodies of any length; without them ab gives up, or
+    // counts good responses as failed.
     let mut words: Vec<String> = ["-q", "-r", "-l"].map(str::to_owned).to_vec();
     if !request.is_closing() {
         words.push("-k".to_owned());
@@ -335,7 +337,7 @@ fn ab(spec: &LoadSpec, request: &Request) -> anyhow::Result<Vec<String>> {
     push(&mut words, "-c", request.concurrency);
     let seconds = seconds(spec, "ab")?;
     if let Some(seconds) = seconds {
-        // It sets a number of its own, which -n after it replaces.
+        // -t sets a count of its own, which a later -n replaces.
         push(&mut words, "-t", seconds);
     }
     let most = seconds.unwrap_or(0).saturating_mul(MOST_PER_SECOND);
@@ -454,10 +456,10 @@ fn autocannon(spec: &LoadSpec, request: &Request) -> anyhow::Result<Vec<String>>
     Ok(words)
 }
 
-/// Sends one load with the tool that the specification names; `None` if it was interrupted.
+/// Sends one load with the tool of the specification; `None` if it was interrupted.
 ///
 /// # Errors
-/// The tool is missing, cannot do what the specification says, or does not report what it measured.
+/// The tool is missing, does not support the specification, or does not report its results.
 pub fn load_with_tool(
     spec: &LoadSpec,
     seed: u64,
@@ -466,7 +468,7 @@ pub fn load_with_tool(
     load_with_tool_beside(server_of(spec), spec, seed, tell)
 }
 
-/// Sends it beside a server that is started for it, if there is one.
+/// Sends the load and starts `server` for it, if given.
 ///
 /// # Errors
 /// As for [`load_with_tool`].
@@ -480,7 +482,7 @@ pub fn load_with_tool_beside(
     let body = scratch.path("body");
     let job = build::job(spec, seed, Part::WHOLE)?;
     let url = job.url.to_string();
-    // Refused before a server is started in vain.
+    // Rejects unsupported options before a server is started.
     let command = command(&job, &body)?;
     resolve(Path::new(command.name))
         .with_context(|| format!("cannot load with {}", command.name))?;
@@ -523,7 +525,7 @@ pub fn load_with_tool_beside(
     let expected = expected(&tool_of(spec.client)?, &spec.expect_status)?;
     for run in &mut session.runs {
         count_unexpected(&mut run.samples, expected);
-        // Not every tool prints where it sent its requests.
+        // Some tools do not print the URL.
         run.case = Case::new(url.clone(), run.case.values.clone()).into();
     }
     for failure in &mut session.failures {

@@ -1,7 +1,7 @@
-//! perf beside a program that is running already: it records from the moment it is told to until it is stopped.
+//! Attaches perf to a running program, to record from a command until it is stopped.
 //!
-//! Told by two named pipes, one for orders and one for answers (perf-record(1), `--control`), so it is known when
-//! recording has really begun.
+//! perf is controlled through two named pipes, for commands and acknowledgments (perf-record(1),
+//! `--control`), so it is known when recording has really begun.
 
 use super::perf;
 use anyhow::{Context, Result, bail};
@@ -13,13 +13,14 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long perf may take to begin or to end: it reads the maps of every process, on a machine under load.
+/// Time perf may take to start or stop: it reads the maps of every process, possibly on a machine
+/// under load.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The longest recording: a server under load for minutes fills gigabytes.
+/// Longest recording: a server under load for minutes fills gigabytes.
 const LONGEST: Duration = Duration::from_secs(600);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A recording in progress. Dropping it throws it away.
+/// A recording in progress. Dropping it discards the recording.
 #[derive(Debug)]
 pub struct Attached {
     perf: PathBuf,
@@ -30,7 +31,7 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// Begins to record a process and its tree; returns when the first sample can be taken.
+    /// Starts recording a process and its tree; returns when the first sample can be taken.
     pub(super) fn begin(perf: &Path, pid: i32, home: &Path) -> Result<Attached> {
         let scratch = Scratch::new()?;
         let orders = pipe(&scratch.path("orders"))?;
@@ -44,7 +45,7 @@ impl Attached {
             scratch.path("orders").display(),
             scratch.path("answers").display()
         );
-        // -D -1: what is recorded begins with the order, not with perf.
+        // -D -1 starts perf with recording disabled, until it receives `enable`.
         let spec = perf::record(perf, &scratch)
             .args(["-D", "-1", "-p", &tree.join(",")])
             .args([control]);
@@ -65,12 +66,12 @@ impl Attached {
         Ok(attached)
     }
 
-    /// Ends the recording. The program itself goes on.
+    /// Stops the recording; the program continues.
     ///
     /// # Errors
-    /// perf could not be waited for.
+    /// Waiting for perf failed.
     pub fn stop(mut self) -> Result<Recording> {
-        // That the pipe is closed means that perf ended with the program, and its recording is there.
+        // A closed pipe means that perf ended with the program; its recording is complete.
         let _ = self.order("stop\n");
         let clock = self.service.clock();
         let until = clock.now() + PATIENCE;
@@ -92,7 +93,7 @@ impl Attached {
             .context("cannot tell perf what to do")
     }
 
-    /// Waits until perf has done what it was told; it answers `ack`.
+    /// Waits until perf acknowledges a command with `ack`.
     fn await_answer(&self, mut answers: File) -> Result<()> {
         let clock = self.service.clock();
         let until = clock.now() + PATIENCE;
@@ -112,19 +113,19 @@ impl Attached {
     }
 }
 
-/// A recording that has ended and is still to be read.
+/// A finished recording that has not been read yet.
 #[derive(Debug)]
 pub struct Recording {
     perf: PathBuf,
     scratch: Scratch,
     home: PathBuf,
-    /// The last line of what perf said.
+    /// Last line of perf's stderr.
     last_line: String,
 }
 
 impl Recording {
-    /// What was recorded. Best asked for when the program has ended: then what its runtime wrote for perf is
-    /// removed as well, and reading disturbs nobody.
+    /// Reads the recording. Best called after the program has ended, so that reading disturbs no
+    /// measurement and files its runtime wrote for perf are removed.
     ///
     /// # Errors
     /// Nothing was recorded, or it cannot be read.
@@ -138,7 +139,8 @@ impl Recording {
     }
 }
 
-/// A named pipe, opened for both directions, which does not wait for the other end to be opened.
+/// Creates a named pipe and opens it in both directions, which does not block until the other end
+/// opens.
 fn pipe(path: &Path) -> Result<File> {
     mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR).context("cannot make a named pipe")?;
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -1,9 +1,10 @@
-//! Recordings of where a program spends its time, in runs of their own: a program that is recorded is slower, so
-//! such a run is never timed.
+//! Records where a program spends its time, in separate untimed runs, since recording slows the
+//! program.
 //!
-//! Decides which tool is used and how it is told what to do; what it wrote is read by `foreign::profile`. It must
-//! not know why a program is recorded. Start at [`Recorder`]: [`Recorder::record`] for a program that runs to its
-//! end, [`Recorder::prepare`] and [`Recorder::attach`] for a server in whose life only a part counts.
+//! Decides which tool is used and how it is controlled; `foreign::profile` reads its output. Must
+//! not know why a program is recorded. Start at [`Recorder`]: [`Recorder::record`] for a program
+//! that runs to its end, [`Recorder::prepare`] and [`Recorder::attach`] for part of a server's
+//! lifetime.
 
 mod attached;
 mod perf;
@@ -18,50 +19,50 @@ use speedwell_results::foreign::profile::FrameNames;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What records a program.
+/// Recording tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tool {
     /// Linux perf: native code and scripts.
     Perf,
-    /// V8's own profiler: JavaScript functions only, from start to end only.
+    /// V8's own profiler: JavaScript functions only, and only for the whole run.
     V8,
 }
 
-/// What was recorded of a program that ran to its end.
+/// Recording of a program that ran to its end.
 #[derive(Debug)]
 pub struct Recorded {
     /// Where its time went.
     pub profile: Profile,
-    /// What became of it. Its times are those of a program that was being recorded.
+    /// How the program ended. Its times include the cost of recording.
     pub outcome: Outcome,
 }
 
-/// Records programs.
+/// Records programs with the tool this machine has.
 #[derive(Debug)]
 pub struct Recorder {
-    /// perf, or why it cannot be used.
+    /// Path of perf, or why it cannot be used.
     perf: Result<PathBuf, String>,
 }
 
 impl Recorder {
-    /// Finds out what this machine has; perf is tried once, which takes a fraction of a second.
+    /// Detects available tools; tries perf once, which takes a fraction of a second.
     pub fn new() -> Recorder {
         Recorder {
             perf: perf::tried(),
         }
     }
 
-    /// One that does without perf, for the reason given.
+    /// Creates a recorder that does not use perf, for the given reason.
     pub fn without_perf(reason: impl Into<String>) -> Recorder {
         Recorder {
             perf: Err(reason.into()),
         }
     }
 
-    /// What would record this program.
+    /// Returns the tool that would record this program.
     ///
     /// # Errors
-    /// Nothing can: the reason.
+    /// No tool can; the message gives the reason.
     pub fn tool(&self, program: &Path) -> Result<Tool> {
         match &self.perf {
             Ok(_) => Ok(Tool::Perf),
@@ -70,8 +71,8 @@ impl Recorder {
         }
     }
 
-    /// Records a program from its start, or from `skip` later on, to its end. That it ended badly is told in the
-    /// outcome, and no error here.
+    /// Records a program from its start, or from `skip` later on, to its end. A failing program is
+    /// reported in the outcome, not as an error.
     ///
     /// # Errors
     /// No tool can record it, or it wrote no samples.
@@ -79,10 +80,10 @@ impl Recorder {
         self.record_while(spec, skip, &mut ())
     }
 
-    /// Records a program as [`Recorder::record`] does, and talks with it meanwhile.
+    /// Records as [`Recorder::record`] does, while holding a conversation with the program.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Recorder::record`].
     pub fn record_while(
         &self,
         mut spec: Spec,
@@ -112,17 +113,17 @@ impl Recorder {
         Ok(Recorded { profile, outcome })
     }
 
-    /// Makes a program ready to be recorded by [`Recorder::attach`], before it is started.
+    /// Prepares a program for [`Recorder::attach`] before it starts.
     pub fn prepare(&self, spec: &mut Spec) {
         if self.perf.is_ok() {
             name_code(spec);
         }
     }
 
-    /// Records the process `pid` and all that belong to it from now on; `home` is its working directory.
+    /// Records the process `pid` and its tree from now on; `home` is its working directory.
     ///
     /// # Errors
-    /// perf cannot be used, for the reason told, or does not take the process.
+    /// perf is unavailable, or cannot attach to the process.
     pub fn attach(&self, pid: i32, home: &Path) -> Result<Attached> {
         match &self.perf {
             Ok(perf) => Attached::begin(perf, pid, home),
@@ -149,7 +150,7 @@ fn unrecorded(program: &str, outcome: &Outcome) -> String {
     }
 }
 
-/// Paths are shown from the program's folder.
+/// Folder to which displayed paths are relative: the program's.
 fn home(spec: &Spec) -> PathBuf {
     let folder = spec
         .directory

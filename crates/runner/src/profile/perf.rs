@@ -1,9 +1,10 @@
-//! Linux perf: how it is told to record, and how what it recorded becomes a profile.
+//! Linux perf: how to start a recording, and how to turn it into a profile.
 //!
-//! Samples are taken by the processor's clock (`cpu-clock`), not by its cycle counter: many virtual machines hide
-//! that one, and time is the same unit on every machine. Stacks are followed by frame pointers: those
-//! of compiled scripts have nothing else, and copies of whole stacks (`--call-graph dwarf`) would slow the program
-//! down many times over. The price is that callers of functions compiled without frame pointers are missing.
+//! Samples are taken by the CPU clock (`cpu-clock`), not by the cycle counter: many virtual
+//! machines hide the counter, and time is the same unit on every machine. Stacks are unwound by
+//! frame pointers: compiled scripts have nothing else, and copying whole stacks (`--call-graph
+//! dwarf`) would slow the program many times over. The price is that callers of functions compiled
+//! without frame pointers are missing.
 
 use anyhow::{Context, Result, bail};
 use speedwell_process::{self as process, Ended, Outcome, Scratch, Spec};
@@ -14,20 +15,23 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Samples per second and processor. Not a round number, so that sampling does not keep step with what a
-/// program does every so often (B. Gregg, Systems Performance, chapter on perf).
+/// Samples per second and processor. Not a round number, so that sampling does not run in lockstep
+/// with periodic activity (B. Gregg, Systems Performance, chapter on perf).
 const SAMPLES_PER_SECOND: &str = "997";
-/// How long making text of a recording may take: symbols of large programs are read anew every time.
+/// Time limit for converting a recording to text: symbols of large programs are read anew every
+/// time.
 const TEXT_LIMIT: Duration = Duration::from_secs(300);
-/// Where perf finds names of code that was compiled while running, by process (perf-script(1), jit interface).
+/// Where perf looks for symbols of code compiled at run time, by process (perf-script(1), jit
+/// interface).
 const MAPS: &str = "/tmp";
 
-/// The data file in a recording's folder.
+/// Data file in a recording's folder.
 const DATA: &str = "perf.data";
 
-/// How perf is started to record into that folder; what it records is still to be added.
+/// Builds a perf command that records into the scratch folder; the caller adds what it records.
 pub fn record(perf: &Path, scratch: &Scratch) -> Spec {
-    // Build ids cost a look into every file at the end, and the cache of them grows in the user's home.
+    // -B and -N: build ids require reading every file at the end, and their cache grows in the
+    // user's home.
     Spec::new(perf)
         .args([
             "record",
@@ -43,7 +47,7 @@ pub fn record(perf: &Path, scratch: &Scratch) -> Spec {
         .args([scratch.path(DATA).to_string_lossy()])
 }
 
-/// The same program, recorded from its start, or from `skip` later on, to its end.
+/// Wraps a program to be recorded from its start, or from `skip` later on, to its end.
 pub fn recorded(perf: &Path, scratch: &Scratch, spec: Spec, skip: Duration) -> Spec {
     let mut around = record(perf, scratch);
     if !skip.is_zero() {
@@ -60,7 +64,7 @@ pub fn recorded(perf: &Path, scratch: &Scratch, spec: Spec, skip: Duration) -> S
     }
 }
 
-/// Whether perf can record here at all; if not, the reason.
+/// Checks whether perf can record here. If not, returns the reason.
 pub fn tried() -> Result<PathBuf, String> {
     let perf = PathBuf::from("perf");
     let attempt = || -> Result<Outcome> {
@@ -80,7 +84,7 @@ pub fn tried() -> Result<PathBuf, String> {
     }
 }
 
-/// Why perf does not record: what the kernel allows says more than what perf prints about it.
+/// Explains why perf does not record: the kernel's setting is clearer than perf's own message.
 fn refusal(outcome: &Outcome) -> String {
     let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     let level: Option<i32> = level.ok().and_then(|text| text.trim().parse().ok());
@@ -88,7 +92,8 @@ fn refusal(outcome: &Outcome) -> String {
     let line = told.lines().map(str::trim).find(|line| !line.is_empty());
     let line = line.unwrap_or("it says nothing");
     match level {
-        // Above 2 distributions forbid everything to all but root (kernel documentation, perf-security).
+        // Values above 2 are a distribution extension that forbids everything to all but root
+        // (kernel documentation, perf-security).
         Some(level) if level > 2 && !told.contains("not found for kernel") => {
             format!("perf may not record: kernel.perf_event_paranoid is {level}")
         }
@@ -96,18 +101,18 @@ fn refusal(outcome: &Outcome) -> String {
     }
 }
 
-/// What was recorded, as a profile. `home` is the folder that the program was started in.
+/// Converts the recording to a profile. `home` is the folder that the program was started in.
 ///
 /// # Errors
-/// perf cannot read it, or there is nothing in it.
+/// perf cannot read it, or it is empty.
 pub fn profile(perf: &Path, scratch: &Scratch, home: &Path) -> Result<PerfScript> {
     let data = scratch.path(DATA);
     if !data.is_file() {
         bail!("perf wrote no recording");
     }
     let text = scratch.path("stacks.txt");
-    // A shell, because minutes of stacks are more than is ever kept of what a child prints. Without inlined
-    // functions: looking for them in debugging information takes minutes.
+    // A shell redirects, because stacks of minutes exceed the captured output. --no-inline: looking
+    // up inlined functions in debugging information takes minutes.
     let script = "exec \"$0\" script -i \"$1\" --no-inline \
                   --fields comm,pid,tid,time,event,ip,sym,dso,period > \"$2\"";
     let words = [perf, &data, &text].map(|path| path.to_string_lossy().into_owned());
@@ -128,8 +133,8 @@ pub fn profile(perf: &Path, scratch: &Scratch, home: &Path) -> Result<PerfScript
     Ok(script)
 }
 
-/// Removes what the runtimes of ended processes wrote for perf: it would name the code of a later process
-/// with the same number. Node.js also leaves a short log of its memory in its folder, of no further use.
+/// Removes symbol maps that runtimes of ended processes wrote for perf: a later process with the
+/// same pid would get their names. Node.js also leaves a useless log in its folder.
 fn remove_maps(processes: &BTreeSet<i32>, home: &Path) {
     let has_ended = |pid: &&i32| !Path::new("/proc").join(pid.to_string()).exists();
     let files = std::fs::read_dir(home).into_iter().flatten().flatten();
@@ -143,17 +148,17 @@ fn remove_maps(processes: &BTreeSet<i32>, home: &Path) {
             .iter()
             .filter(|log| log.to_string_lossy().ends_with(&ending));
         for log in own {
-            // Somebody else may have been faster.
+            // Another process may have removed it already.
             let _ = std::fs::remove_file(log);
         }
         for name in [format!("perf-{pid}.map"), format!("jit-{pid}.dump")] {
-            // Most have none.
+            // Most processes have none.
             let _ = std::fs::remove_file(Path::new(MAPS).join(name));
         }
     }
 }
 
-/// Whether it is the log of a virtual machine of V8: `isolate-0x2c97abc0-1478-v8.log`.
+/// Whether it is a log of a V8 isolate: `isolate-0x2c97abc0-1478-v8.log`.
 fn is_log(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with("isolate-0x") && name.ends_with("-v8.log")

@@ -1,4 +1,4 @@
-//! What a language's runtime must be told so that a recording shows functions of the language.
+//! Configures language runtimes so that a recording shows functions of the language.
 
 use anyhow::{Context, Result, bail};
 use speedwell_model::Profile;
@@ -7,29 +7,30 @@ use speedwell_results::foreign::profile::{FrameNames, read};
 use std::path::Path;
 use std::time::Duration;
 
-/// Variables that make runtimes name the code that they compile while running, and keep their stacks readable,
-/// each with what is appended to it. They are set for every program: behind a shell script there may be any of
-/// them, and who is not meant does not look.
+/// Variables that make runtimes export symbols of compiled code and keep stacks walkable, each with
+/// the text to append. Set for every program: any runtime may run behind a shell script, and others
+/// ignore them.
 const NAMING: [(&str, &str); 3] = [
-    // Node.js writes /tmp/perf-PID.map, and gives each interpreted function a frame of its own.
+    // Node.js writes /tmp/perf-PID.map and gives each interpreted function a frame of its own.
     (
         "NODE_OPTIONS",
         "--perf-basic-prof --interpreted-frames-native-stack",
     ),
-    // Erlang's JIT writes such a map, and keeps frame pointers (OTP 25, "perf support" in its internal docs).
+    // Erlang's JIT writes such a map and keeps frame pointers (OTP 25, "perf support" in its
+    // internal docs).
     ("ERL_FLAGS", "+JPperf true"),
     // Python since 3.12.
     ("PYTHONPERFSUPPORT", "1"),
 ];
 
-/// Makes the program's runtime name its code.
+/// Makes the program's runtime export symbols.
 pub fn name_code(spec: &mut Spec) {
     for (name, more) in NAMING {
         append(spec, name, more);
     }
 }
 
-/// Appends to what a variable has already, in the spec or in our own environment.
+/// Appends to the value of a variable in the spec or in our own environment.
 fn append(spec: &mut Spec, name: &str, more: &str) {
     let known = spec
         .environment
@@ -59,8 +60,8 @@ pub fn is_node(program: &Path) -> bool {
     version.is_some_and(|rest| rest.is_empty() || !rest.starts_with(char::is_alphabetic))
 }
 
-/// The same program, recorded from its start to its end. Node.js takes these options on its command line
-/// only, in front of the script.
+/// Makes Node.js record the program from start to end. Node.js accepts these options only on its
+/// command line, before the script.
 pub fn recorded(scratch: &Scratch, mut spec: Spec) -> Spec {
     let folder = format!("--cpu-prof-dir={}", scratch.folder().display());
     spec.arguments
@@ -68,10 +69,10 @@ pub fn recorded(scratch: &Scratch, mut spec: Spec) -> Spec {
     spec
 }
 
-/// What was recorded: all files as one profile.
+/// Merges all recorded files into one profile.
 ///
 /// # Errors
-/// There is none, because the program was killed, or one cannot be read.
+/// There are none because the program was killed, or one cannot be read.
 pub fn profile(scratch: &Scratch, names: &FrameNames) -> Result<Profile> {
     let folder = std::fs::read_dir(scratch.folder()).context("cannot read the recordings")?;
     let mut files: Vec<_> = folder.flatten().map(|entry| entry.path()).collect();
@@ -95,7 +96,7 @@ pub fn profile(scratch: &Scratch, names: &FrameNames) -> Result<Profile> {
     Ok(profile)
 }
 
-/// What must be known of a recording that was made because there is no perf, and should have left out its
+/// Notes on a recording by V8's profiler, used because perf is unavailable, which cannot skip the
 /// beginning.
 pub fn remarks(no_perf: &str, skip: Duration) -> Vec<String> {
     let mut remarks = vec![format!("V8's profiler was used because {no_perf}.")];

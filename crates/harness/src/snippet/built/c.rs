@@ -1,9 +1,10 @@
-//! Code in C and C++: how it is compiled, and the source that it stands in. C has it in one function, because only inside of
-//! functions gcc and clang tell the type of statements.
+//! Compiles C and C++ snippets and generates the source around them. C code is in one function,
+//! because gcc and clang can determine the type of statements only inside functions.
 //!
-//! In `languages/c.txt` every text stands several times: to ask for its type, and to be executed with or without a value, as an
-//! expression of GNU C, whose value is that of its last statement. `setjmp` stands in no function that has the code in it, because
-//! a function that may return twice keeps little in registers. Start at [`build`].
+//! In `languages/c.txt`, each text occurs several times: to determine its type, and to execute it
+//! with or without a value, as a GNU C statement expression, whose value is that of its last
+//! statement. `setjmp` is never in a function that contains the code, because a function that may
+//! return twice keeps little in registers. Start at [`build`].
 
 use super::parts::{Part, Parts};
 use super::source_file::{Marks, SourceFile};
@@ -16,18 +17,19 @@ use std::fs;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-/// What code in C and C++ is compiled with unless its variant says otherwise; later flags win. A function that
-/// nobody has declared, and a `return` that would leave the loop, are errors in every version of the language.
+/// Default flags for C and C++; flags of the variant follow and win. Undeclared functions, and a
+/// `return` that would leave the loop, are errors in every version of C.
 const USUAL_FLAGS: [&str; 2] = ["-O2", "-pthread"];
 const FLAGS_OF_C: [&str; 2] = [
     "-Werror=implicit-function-declaration",
     "-Werror=return-type",
 ];
 
-/// Every header that code may want without naming it, with the words that need it; one without words is always taken.
+/// Every header that code may use without naming it, with the words that require it; headers
+/// without words are always included.
 const HEADERS: &str = include_str!("languages/cpp-headers.txt");
 
-/// The program of code in C or C++.
+/// Builds the program of a C or C++ snippet.
 pub fn build(
     snippet: &Snippet,
     compiler: &Path,
@@ -88,7 +90,7 @@ pub fn build(
     objects.program_of(layout.build, built)
 }
 
-/// What the compiler makes of a text, read as it accepts it.
+/// Compiles the text in the first interpretation that the compiler accepts.
 fn read_as(
     parts: Parts,
     is_c: bool,
@@ -109,7 +111,7 @@ fn read_as(
     )
 }
 
-/// Where a file with that content lies in the cache folder.
+/// Path in the cache folder for a file with that content.
 fn place_of(text: &str, ending: &str) -> PathBuf {
     let mut hash = DefaultHasher::new();
     text.hash(&mut hash);
@@ -132,7 +134,7 @@ fn write(text: &str, file: &Path) -> Result<(), Failed> {
     })
 }
 
-/// The source that holds C.
+/// Generates the C source.
 fn source(parts: &Parts) -> String {
     let mut file = SourceFile::new("code.c", Marks::Hash);
     let template = include_str!("languages/c.txt");
@@ -142,7 +144,7 @@ fn source(parts: &Parts) -> String {
         |file, directive, part, words| match directive {
             "changed" if part.has_text() => file.own(words),
             "changed" => {}
-            // A text whose last `return` is left out, so that the value is that of the last expression.
+            // Drops the last `return`, so that the value is that of the last expression.
             _ => {
                 let block = format!("{}{}", part.text.before(), part.text.value().0);
                 file.user(part.name, &block, 1, words);
@@ -152,9 +154,9 @@ fn source(parts: &Parts) -> String {
     file.text
 }
 
-/// The source that holds C++: the code in four functions whose types the compiler finds (`code.hpp`). Headers take far
-/// longer to compile than most code, so those that it seems to need are taken first, and `all` of them only when that
-/// was not enough.
+/// Generates the C++ source: the code in four functions whose types the compiler deduces
+/// (`code.hpp`). Headers take far longer to compile than most code, so only those that seem
+/// necessary are included first, and `all` only if that fails.
 fn source_of_cpp(parts: &Parts, all: bool) -> String {
     let mut file = SourceFile::new("code.cpp", Marks::Hash);
     let template = include_str!("languages/cpp.txt");
@@ -167,7 +169,7 @@ fn source_of_cpp(parts: &Parts, all: bool) -> String {
                     file.own(&format!("#include <{header}>"));
                 }
             }
-            // An expression may be a reference to something that would be dear to copy.
+            // An expression may be a reference to something expensive to copy.
             "result" if part.text.before().trim().is_empty() && part.has_value() => {
                 file.own(&words.replace("RESULT", "decltype(auto)"));
             }
@@ -178,7 +180,7 @@ fn source_of_cpp(parts: &Parts, all: bool) -> String {
     file.text
 }
 
-/// The header of a line, `vector: vector`, if the code seems to need it.
+/// Returns the header of a line such as `vector: vector`, if the code seems to need it.
 fn needed<'a>(line: &'a str, parts: &Parts, all: bool) -> Option<&'a str> {
     let (header, words) = line.split_once(':')?;
     let is_named = |word: &str| parts.in_order().iter().any(|part| part.text.names(word));
@@ -186,7 +188,7 @@ fn needed<'a>(line: &'a str, parts: &Parts, all: bool) -> Option<&'a str> {
     (all || words.peek().is_none() || words.any(is_named)).then_some(header)
 }
 
-/// A function's body. A text that says `return` somewhere is taken as it is.
+/// Writes a function body. Text with `return` anywhere is used unchanged.
 fn hook(file: &mut SourceFile, part: &Part) {
     let text = &part.text;
     let is_single = text.before().trim().is_empty();

@@ -1,4 +1,4 @@
-//! Go: the texts in one function, where `:=` finds their types.
+//! Go: places the texts in one function, where `:=` infers their types.
 
 use super::parts::{Part, Parts};
 use super::source_file::{Marks, SourceFile};
@@ -8,7 +8,7 @@ use crate::sources;
 use speedwell_model::{Snippet, Variant};
 use std::path::{Path, PathBuf};
 
-/// Nothing is fetched from anywhere, and no other toolchain is taken than the one that was asked for.
+/// Prevents downloads, and selection of a different toolchain.
 const ENVIRONMENT: [(&str, &str); 5] = [
     ("GOFLAGS", "-mod=mod"),
     ("GOTOOLCHAIN", "local"),
@@ -17,7 +17,7 @@ const ENVIRONMENT: [(&str, &str); 5] = [
     ("GO111MODULE", "on"),
 ];
 
-/// Compiles the code; gives the program.
+/// Compiles the code and returns the program.
 pub fn build(
     snippet: &Snippet,
     compiler: &Path,
@@ -53,14 +53,15 @@ pub fn build(
     let Some(build) = layout.build else {
         return Ok((folder.join("program"), None));
     };
-    // Go keeps what it has compiled, so only the link is repeated.
+    // Go caches what it has compiled, so only linking is repeated.
     let compilation = compilation(&parts, Some(link_flags(&variant.arguments, build)));
     let folder = timed(|| compilation.compile_on(&shelf()?))?;
     let linking = Linking::by_compiler(build, &compilation.spec(&folder), None);
     Ok((folder.join("program"), Some(linking)))
 }
 
-/// The option that shuffles functions, with what the user hands to the linker: of several such options the last counts.
+/// Returns the option that shuffles functions, combined with the user's linker flags: the last such
+/// option wins.
 fn link_flags(arguments: &[String], build: Build) -> String {
     let after = |(place, argument): (usize, &String)| {
         let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
@@ -77,9 +78,9 @@ fn link_flags(arguments: &[String], build: Build) -> String {
     format!("-ldflags={}", flags.trim_start())
 }
 
-/// The module of the program: with our own, and those in folders that the user named.
+/// Generates go.mod: requires our module, and those in folders that the user named.
 fn module(version: &str, harness: &Path, paths: &[PathBuf]) -> String {
-    // 'go version go1.26.8 linux/amd64': the language is the newest that the toolchain knows.
+    // 'go version go1.26.8 linux/amd64': use the newest language version the toolchain supports.
     let number = version
         .split_whitespace()
         .nth(2)
@@ -106,7 +107,7 @@ fn module(version: &str, harness: &Path, paths: &[PathBuf]) -> String {
     text
 }
 
-/// The program around the texts.
+/// Generates the program around the texts.
 fn source(parts: &Parts) -> String {
     let mut file = SourceFile::new("main.go", Marks::Slashes);
     let template = include_str!("languages/go.txt");
@@ -125,7 +126,7 @@ fn source(parts: &Parts) -> String {
     file.text
 }
 
-/// Executes a text, whose value becomes the variable `name`.
+/// Executes a text and assigns its value to the variable `name`.
 fn hook(file: &mut SourceFile, part: &Part, name: &str) {
     if part.has_value() {
         value(file, part, &format!("{name} :="));
@@ -137,8 +138,9 @@ fn hook(file: &mut SourceFile, part: &Part, name: &str) {
     file.own(&format!("_ = {name}"));
 }
 
-/// The loop. With a value, the first iteration stands before it, because a variable gets its type where it is
-/// declared; what the last iteration gave is needed afterwards, so all are performed.
+/// Writes the loop. With a value, the first iteration precedes it, because a variable gets its type
+/// at its declaration. The value of the last iteration is used afterwards, so that all iterations
+/// are performed.
 fn batch(file: &mut SourceFile, runner: &Part) {
     if !runner.has_value() {
         file.own("for ; speedwellLeft > 0; speedwellLeft-- {");
@@ -167,10 +169,10 @@ fn plain(file: &mut SourceFile, part: &Part) {
     }
 }
 
-/// Packages of Go's own library by their path; the name is the last part of it.
+/// Paths of Go's standard packages; a package's name is the last part of its path.
 const PACKAGES: &str = include_str!("languages/go-packages.txt");
 
-/// The paths of the packages that the code names and does not import itself.
+/// Returns the paths of packages that the code uses without importing them.
 pub fn imports(parts: &Parts) -> Vec<&'static str> {
     let own: String = parts
         .in_order()
@@ -191,7 +193,7 @@ pub fn imports(parts: &Parts) -> Vec<&'static str> {
     PACKAGES.lines().filter(is_named).collect()
 }
 
-/// Whether the text says `name.` and a capital letter behind it.
+/// Whether the text contains `name.` followed by a capital letter.
 fn names(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(at, _)| {
         let before = text[..at].chars().next_back();

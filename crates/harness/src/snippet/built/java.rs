@@ -1,4 +1,5 @@
-//! Java: the texts in lambda expressions, one after the other, so that each finds the types of those before it.
+//! Java: places the texts in nested lambda expressions, so that each sees the types of those before
+//! it.
 
 use super::parts::{Part, Parts};
 use super::source_file::{Marks, Place, SourceFile};
@@ -10,15 +11,15 @@ use speedwell_process::Spec;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What makes the compiler of the virtual machine take `Keep.keep` for a use that costs nothing (JDK-8259316).
+/// Makes the JIT compiler treat `Keep.keep` as a use without cost (JDK-8259316).
 const KEEP: [&str; 3] = [
     "-XX:+UnlockExperimentalVMOptions",
     "-XX:CompileCommand=quiet",
     "-XX:CompileCommand=blackhole,speedwell.Keep::keep",
 ];
 
-/// Text that is joined by the class library's own machinery would start much later. The compiler lives for a second,
-/// in which its machine gains nothing from optimising it, or from collecting garbage in several threads.
+/// Compiler options. Indy string concatenation would delay startup. The compiler runs for a second,
+/// too short to profit from optimization or parallel garbage collection.
 const COMPILER: [&str; 6] = [
     "-J-XX:TieredStopAtLevel=1",
     "-J-XX:+UseSerialGC",
@@ -28,7 +29,8 @@ const COMPILER: [&str; 6] = [
     ".",
 ];
 
-/// Compiles the code; gives the process that performs it. `program` is `java`; its compiler lies beside it.
+/// Compiles the code and returns the process that performs it. `program` is `java`; its compiler is
+/// expected next to it.
 pub fn build(snippet: &Snippet, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
     let found = fs::canonicalize(which(program)).unwrap_or_else(|_| program.to_owned());
     let beside = found.with_file_name("javac");
@@ -76,8 +78,8 @@ pub fn build(snippet: &Snippet, program: &Path, variant: &Variant) -> Result<Spe
     Ok(spec)
 }
 
-/// Tells one JDK from another: by the file in which each says what it is, because asking takes as long as all the
-/// rest of a second run.
+/// Identifies the JDK by its release file, because running the compiler takes as long as the rest
+/// of a cached build.
 fn identity(compiler: &Path) -> Result<String, Failed> {
     let compiler = fs::canonicalize(which(compiler)).unwrap_or_else(|_| compiler.to_owned());
     let home = compiler.parent().and_then(Path::parent);
@@ -87,7 +89,7 @@ fn identity(compiler: &Path) -> Result<String, Failed> {
     }
 }
 
-/// A class path.
+/// Builds a class path.
 fn joined(folders: &[PathBuf]) -> String {
     let folders: Vec<_> = folders
         .iter()
@@ -96,7 +98,7 @@ fn joined(folders: &[PathBuf]) -> String {
     folders.join(":")
 }
 
-/// The compiler's words, with the user's texts and lines in the place of those of the generated file.
+/// Maps lines of the generated file in compiler messages to the user's texts.
 fn translated(mut failed: Failed, places: &[Place]) -> Failed {
     let lines = failed.output.lines().map(|line| {
         let counted = line
@@ -114,8 +116,8 @@ fn translated(mut failed: Failed, places: &[Place]) -> Failed {
     failed
 }
 
-/// The place that a line of the generated file belongs to. The lines around a text belong to it as well: they
-/// are the call or the `return` that its value is used in.
+/// Finds the text to which a line of the generated file belongs. Adjacent lines count as well: they
+/// are the call or `return` around its value.
 fn place_of(line: usize, places: &[Place]) -> Option<&Place> {
     let within = |margin: usize| {
         let range =
@@ -125,7 +127,7 @@ fn place_of(line: usize, places: &[Place]) -> Option<&Place> {
     within(0).or_else(|| within(1))
 }
 
-/// The program around the texts.
+/// Generates the program around the texts.
 fn source(parts: &Parts) -> SourceFile {
     let mut file = SourceFile::new("Main.java", Marks::None);
     let template = include_str!("languages/java.txt");
@@ -138,7 +140,8 @@ fn source(parts: &Parts) -> SourceFile {
             _ => file.user(part.name, &part.text.body, 1, end_of(part)),
         },
     );
-    // Places are known when all is written, and the numbers stand on one line at the end.
+    // Places are known only once everything is written, so their numbers follow on one line at the
+    // end.
     let places = file.places.iter();
     let places = places.map(|place| format!("{}, {}, {}", place.first, place.last, place.line));
     let places = places.collect::<Vec<_>>().join(", ");
@@ -146,11 +149,11 @@ fn source(parts: &Parts) -> SourceFile {
     file
 }
 
-/// A lambda's body that gives the value of a text.
+/// Writes a lambda body that returns the value of a text.
 fn hook(file: &mut SourceFile, part: &Part) {
     let text = &part.text;
     if !part.has_value() || (text.returns() && !text.before().trim().is_empty()) {
-        // The condition is for texts that throw or never end: nothing may stand behind these.
+        // The condition keeps the `return` reachable after texts that throw or loop forever.
         let may_end = !text.returns();
         file.own(if may_end { "if (true) {" } else { "" });
         file.user(part.name, &text.body, 1, end_of(part));
@@ -162,8 +165,8 @@ fn hook(file: &mut SourceFile, part: &Part) {
     file.user(part.name, value, line, ");");
 }
 
-/// What ends a text that is taken for statements. A semicolon behind a block would be a statement of its own, which
-/// the compiler refuses where nothing can be reached.
+/// Returns the terminator of statements. A semicolon after a block would be an empty statement,
+/// which the compiler rejects where it is unreachable.
 fn end_of(part: &Part) -> &'static str {
     if part.text.kind == Kind::Plain && part.text.body.ends_with('}') {
         ""
@@ -172,9 +175,9 @@ fn end_of(part: &Part) -> &'static str {
     }
 }
 
-/// The loop. What the code only reads is read anew in each iteration, because the compiler would compute what
-/// follows from it once; a state that the code changes is a variable. The shared value is always read: without
-/// anything to do, many iterations would become one.
+/// Writes the loop. Values the code only reads are read anew in each iteration; otherwise the JIT
+/// compiler would hoist what depends on them. A state that the code changes is a local variable.
+/// The shared value is always read: without it, iterations of an empty body could be merged.
 fn batch(file: &mut SourceFile, runner: &Part) {
     let changes = runner.text.assigns("state");
     if changes {

@@ -1,8 +1,8 @@
-//! Code in a language that is compiled: a program of its own, which speaks the protocol.
+//! Snippets in compiled languages: builds a program that speaks the protocol.
 //!
-//! The program consists of the code, in a loop that is generated around it, and of a harness that is compiled once
-//! for each compiler and set of flags. Each language has a file that generates, out of a template and lists in `languages/`;
-//! `compile.rs` calls compilers. Start at [`build`].
+//! The program consists of the code in a generated loop, and of a harness that is compiled once per
+//! compiler and set of flags. Each language has a file that generates the source from a template
+//! and lists in `languages/`; `compile.rs` runs compilers. Start at [`build`].
 
 use crate::compile::{self, Failed, words_of};
 use crate::layout::{Linking, RunLayout};
@@ -18,7 +18,7 @@ mod rust;
 mod source_file;
 mod text;
 
-/// The compiler that is used when a variant names no program.
+/// Default compiler if a variant names no program.
 pub fn usual_compiler(language: Language) -> PathBuf {
     let of_variable = |name| words_of(name, &[]).into_iter().next();
     let chosen = match language {
@@ -40,10 +40,10 @@ fn first_in_path(names: &[&str]) -> String {
     (*found.unwrap_or(&names[0])).to_owned()
 }
 
-/// Compiles `snippet`, and says how its program is started.
+/// Compiles `snippet` and returns the command that starts its program.
 ///
 /// # Errors
-/// The compiler is missing or refuses the code.
+/// The compiler is missing or rejects the code.
 pub(super) fn build(
     snippet: &Snippet,
     compiler: &Path,
@@ -60,7 +60,7 @@ pub(super) fn build(
     built.map_err(|failed| with_hint(failed, snippet.language))
 }
 
-/// What helps when a compiler cannot be started.
+/// Adds a hint if the compiler cannot be started.
 fn with_hint(mut failed: Failed, language: Language) -> Failed {
     let hint = match language {
         Language::C => {

@@ -1,14 +1,14 @@
-//! The texts of a snippet, and the order in which they are tried.
+//! The texts of a snippet, and the order in which their interpretations are tried.
 //!
-//! Whether a last statement is an expression with a value is for the compiler to say. First every text that may
-//! have a value is taken to have one; texts that the compiler then complains of are taken for mere statements.
-//! The program that came of it is found again without asking the compiler a second time.
+//! Only the compiler can tell whether a last statement is an expression with a value. First, every
+//! text that may have a value is assumed to have one; texts with compiler errors are then treated
+//! as statements. A program compiled earlier is found without trying again.
 
 use super::text::{Kind, Text};
 use crate::compile::Failed;
 use speedwell_model::{Cause, Snippet};
 
-/// The texts of a snippet. One that is missing is empty.
+/// The texts of a snippet; missing ones are empty.
 #[derive(Debug, Clone)]
 pub struct Parts {
     pub init: Part,
@@ -20,15 +20,15 @@ pub struct Parts {
 /// One text.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// What messages call it.
+    /// Name of the text in messages.
     pub name: &'static str,
     pub text: Text,
-    /// Whether it is taken for statements without a value, although it may have one.
+    /// Whether it is treated as statements without a value, although it may have one.
     pub is_plain: bool,
 }
 
 impl Part {
-    /// Whether the text has a value, as far as is known.
+    /// Whether the text is assumed to have a value.
     pub fn has_value(&self) -> bool {
         match self.text.kind {
             Kind::Plain => false,
@@ -37,7 +37,7 @@ impl Part {
         }
     }
 
-    /// Whether there is anything in it.
+    /// Whether the text is not empty.
     pub fn has_text(&self) -> bool {
         !self.text.body.is_empty()
     }
@@ -47,7 +47,8 @@ impl Part {
     }
 }
 
-/// The text that a line of a compiler is about: `runner:3: error: ...`, with or without a folder.
+/// Returns the text to which a line of compiler output refers: `runner:3: error: ...`, with or
+/// without a folder.
 fn about(line: &str) -> Option<&'static str> {
     let (place, rest) = line
         .trim_start()
@@ -74,22 +75,22 @@ impl Parts {
         }
     }
 
-    /// All of them, in the order in which they are executed.
+    /// Returns all texts in execution order.
     pub fn in_order(&self) -> [&Part; 4] {
         [&self.init, &self.init_worker, &self.runner, &self.done]
     }
 
-    /// The text of that name; the runner for any other name.
+    /// Returns the text of that name, or the runner for any other name.
     pub fn named(&self, name: &str) -> &Part {
         let found = self.in_order().into_iter().find(|part| part.name == name);
         found.unwrap_or(&self.runner)
     }
 
-    /// Hands the parts to `compile` until it succeeds, or there is nothing more to try. What `find` finds was
-    /// compiled before, after the compiler had refused whatever comes before it.
+    /// Passes interpretations to `compile` until one succeeds or none is left. A result of `find`
+    /// was compiled earlier, after the compiler had rejected the interpretations before it.
     ///
     /// # Errors
-    /// The shortest list of complaints.
+    /// The failure with the fewest compiler errors.
     pub fn compiled<T>(
         mut self,
         find: impl Fn(&Parts) -> Option<T>,
@@ -116,7 +117,7 @@ impl Parts {
         }
     }
 
-    /// All ways to take the texts: with or without a value, each that may have one.
+    /// All interpretations: each text that may have a value with and without one.
     fn readings(&self) -> Vec<Parts> {
         let mut readings = vec![self.clone()];
         let texts: [fn(&mut Parts) -> &mut Part; 4] = [
@@ -138,7 +139,7 @@ impl Parts {
         readings
     }
 
-    /// Takes texts that the compiler complains of for mere statements; whether there were any.
+    /// Treats texts with compiler errors as statements. Returns whether any changed.
     fn take_for_statements(&mut self, output: &str) -> bool {
         let mut changed = false;
         for part in [
@@ -157,7 +158,7 @@ impl Parts {
     }
 }
 
-/// How much a compiler found to say about the user's text.
+/// Number of compiler messages about the user's text.
 fn complaints(failed: &Failed) -> usize {
     failed
         .output
@@ -166,15 +167,15 @@ fn complaints(failed: &Failed) -> usize {
         .count()
 }
 
-/// The failure in the user's terms: the first complaint about his text as its reason, each complaint once, and
-/// nothing about what is generated around it.
+/// Rewrites a failure for the user: the first error in their text as the reason, each message once,
+/// and none about generated code.
 pub fn in_users_terms(mut failed: Failed) -> Failed {
     let Cause::Invalid { reason } = &mut failed.cause else {
         return failed;
     };
     let lines = own_lines(&failed.output);
     if let Some(at) = lines.iter().position(|line| about(line).is_some()) {
-        // rustc says what is wrong in the line above the one that says where.
+        // rustc reports the error in the line above its position.
         let place = lines[at].trim_start().trim_start_matches("--> ");
         let complaint = if lines[at].trim_start().starts_with("--> ") {
             format!("{place}: {}", lines[at.saturating_sub(1)])
@@ -194,12 +195,12 @@ pub fn in_users_terms(mut failed: Failed) -> Failed {
         output += "\nhint: in a runner in this language, only the last statement may be 'return'";
     }
     failed.output = output;
-    // Whoever repeats it wants to change the code, not the call of a compiler.
+    // Repeating the compiler call would not help: the user has to change the code.
     failed.replay = String::new();
     failed
 }
 
-/// The lines of a compiler's words without those about generated text, unless there are no others.
+/// Drops lines about generated code, unless there are no others.
 fn own_lines(output: &str) -> Vec<&str> {
     let mut own: Vec<&str> = Vec::new();
     let mut keeps = true;
@@ -223,7 +224,7 @@ fn own_lines(output: &str) -> Vec<&str> {
     }
 }
 
-/// Whether a line begins with a file and a line of it.
+/// Whether a line begins with a file and a line number.
 fn is_placed(line: &str) -> bool {
     let mut output = line.split(':');
     let file = output.next().unwrap_or_default();

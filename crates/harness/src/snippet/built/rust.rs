@@ -1,4 +1,4 @@
-//! Rust: the texts in files of their own, which the generated program includes.
+//! Rust: places the texts in separate files, which the generated program includes.
 
 use super::parts::{Part, Parts, in_users_terms};
 use crate::compile::{Compilation, Failed, state_of, unpacked, version};
@@ -10,7 +10,7 @@ use speedwell_model::{Snippet, Variant};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What both the harness and the code are compiled with; later flags win.
+/// Flags for both the harness and the code; later flags win.
 const FLAGS: [&str; 4] = [
     "--edition=2021",
     "-Copt-level=3",
@@ -18,20 +18,20 @@ const FLAGS: [&str; 4] = [
     "-Awarnings",
 ];
 
-/// Functions begin at multiples of 2^6 bytes.
+/// Aligns functions at 2^6 bytes.
 const ALIGN: &str = "-Cllvm-args=-align-all-functions=6";
 
-/// The program around the texts. `state` is a variable of the loop, and `shared` a reference.
+/// Program around the texts. `state` is a variable of the loop, `shared` a reference.
 const PROGRAM: &str = include_str!("languages/rust.txt");
 
-/// Compiles the code; gives the program.
+/// Compiles the code and returns the program.
 pub fn build(
     snippet: &Snippet,
     compiler: &Path,
     variant: &Variant,
     layout: RunLayout,
 ) -> Result<(PathBuf, Option<Linking>), Failed> {
-    // `rustc +nightly`: which compiler it is must be its first argument.
+    // `rustc +nightly`: the toolchain must be the first argument.
     let (choice, flags): (Vec<_>, Vec<_>) = variant
         .arguments
         .iter()
@@ -61,7 +61,7 @@ pub fn build(
         environment: variant.environment.clone(),
         identity: identity + &state_of(&snippet.paths),
     };
-    // A block may have a value or not, so there is one reading.
+    // A block may have a value or not, so there is only one interpretation.
     let (folder, linking) = match layout.build {
         None => (compilation.compile().map_err(in_users_terms)?, None),
         Some(build) => {
@@ -81,7 +81,7 @@ pub fn build(
     Ok((folder.join("program"), linking))
 }
 
-/// The program of a build: rustc is called again, because it tells nobody how it calls the linker.
+/// Links a build by calling rustc again, because rustc does not expose its linker command.
 fn link(
     compilation: &Compilation,
     flags: &[String],
@@ -108,7 +108,7 @@ fn link_arguments(flags: &[String], way: Way, build: Build) -> Vec<String> {
         .collect()
 }
 
-/// Everything but the code, compiled once.
+/// Compiles the harness library once.
 fn library(
     compiler: &Path,
     flags: &[String],
@@ -133,7 +133,8 @@ fn library(
     Ok(compilation.compile()?.join("libspeedwell.rlib"))
 }
 
-/// The program and the texts. A line of its own closes each block, because a text may end with a comment.
+/// Returns the program and the texts. A separate line closes each block, because a text may end
+/// with a comment.
 fn files(parts: &Parts) -> Vec<(String, String)> {
     let mut top = String::new();
     let mut files = Vec::new();
@@ -144,7 +145,7 @@ fn files(parts: &Parts) -> Vec<(String, String)> {
         }
         files.push((part.name.to_owned(), block(part)));
     }
-    // A register that nothing is read from would cost a move in every iteration.
+    // Keeping an unused value in a register would cost a move in every iteration.
     let change = if parts.runner.text.names("shared") {
         "let shared = speedwell::change_shared(shared);"
     } else {
@@ -157,8 +158,9 @@ fn files(parts: &Parts) -> Vec<(String, String)> {
 }
 
 fn block(part: &Part) -> String {
-    // Whether a semicolon ends the last statement decides whether it has a value, so the text is as it was.
-    // A comment must not swallow the brace; on a line of its own it would be a line that the user has not.
+    // Whether the last statement ends with a semicolon decides whether the block has a value, so
+    // the text is unchanged. A trailing comment must not swallow the brace, but otherwise the brace
+    // adds no line.
     let text = &part.text.whole;
     let has_comment = text
         .lines()
@@ -167,7 +169,7 @@ fn block(part: &Part) -> String {
     format!("{{{text}{}}}", if has_comment { "\n" } else { "" })
 }
 
-/// The search path for crates in a folder, and each crate by its name.
+/// Search path for crates in a folder, and an option for each crate.
 fn crates_of(path: &Path) -> Vec<String> {
     let mut words = vec!["-L".to_owned(), path.to_string_lossy().into_owned()];
     let mut files: Vec<PathBuf> = fs::read_dir(path)

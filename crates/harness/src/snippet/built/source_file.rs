@@ -1,31 +1,31 @@
-//! A generated source file, and where the user's text stands in it.
+//! A generated source file that tracks the positions of the user's text.
 
 use super::parts::{Part, Parts};
 
-/// How a source file says which line of which other file follows.
+/// How a source file marks that the following line comes from another file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Marks {
     /// `#line 3 "runner"`
     Hash,
     /// `//line runner:3`
     Slashes,
-    /// The language has no such mark: [`SourceFile::places`] says where the texts are.
+    /// The language has no such mark: [`SourceFile::places`] holds the positions.
     None,
 }
 
-/// Where some lines of the user's text are.
+/// Position of some lines of the user's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The text: `runner`, `init`, `init-worker` or `done`.
     pub name: &'static str,
-    /// Its first line in the user's text.
+    /// First line in the user's text.
     pub line: usize,
-    /// Its first and last line in the generated one.
+    /// First and last line in the generated file.
     pub first: usize,
     pub last: usize,
 }
 
-/// A generated source file, in which the user's code keeps its line numbers.
+/// A generated source file in which the user's code keeps its line numbers.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
     pub text: String,
@@ -35,7 +35,6 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// An empty file of that name.
     pub fn new(name: &'static str, marks: Marks) -> SourceFile {
         SourceFile {
             text: String::new(),
@@ -45,8 +44,9 @@ impl SourceFile {
         }
     }
 
-    /// Fills a template: its lines stand as they are, but for directives, which begin with `@`. `@top` is what belongs to the top of
-    /// a file; any other, `@NAME PART WORDS`, is for `write`, which gets the text that is named.
+    /// Fills a template. Lines are copied, except for directives, which begin with `@`: `@top`
+    /// inserts what belongs to the top of a file; any other, `@NAME PART WORDS`, calls `write` with
+    /// the named text.
     pub fn fill(
         &mut self,
         template: &str,
@@ -73,7 +73,7 @@ impl SourceFile {
         }
     }
 
-    /// Adds our own lines.
+    /// Adds generated lines.
     pub fn own(&mut self, lines: &str) {
         self.text.push_str(lines);
         if !lines.ends_with('\n') {
@@ -81,8 +81,8 @@ impl SourceFile {
         }
     }
 
-    /// Adds lines of the text `name`, of which the first one is its line `line`; `end` follows on a line of its
-    /// own, because the text may end with a comment.
+    /// Adds lines of the text `name`, beginning with its line `line`; `end` follows on a separate
+    /// line, because the text may end with a comment.
     pub fn user(&mut self, name: &'static str, text: &str, line: usize, end: &str) {
         self.mark(name, line);
         let first = self.next_line();
@@ -94,7 +94,8 @@ impl SourceFile {
             first,
             last,
         });
-        // What the compiler misses at the end of the text it misses at the first of our words behind it.
+        // The compiler reports what is missing at the end of the text at the generated line after
+        // it.
         self.mark(name, line + last - first);
         let (at_the_end, after) = end.split_once('\n').unwrap_or((end, ""));
         self.own(at_the_end);

@@ -1,48 +1,51 @@
-//! The user's text in a language of C's kind: what stands at its top, and where its last statement begins.
+//! Splits the user's text in a C-like language: the part for the top of the file, and the start of
+//! the last statement.
 //!
-//! This is not a parser. It knows literals, comments and brackets, so it knows which semicolons divide
-//! statements; whether the last statement is an expression is found out by the compiler. Start at [`Text::of`].
+//! This is not a parser. It recognizes literals, comments and brackets, and so the semicolons that
+//! separate statements; the compiler determines whether the last statement is an expression. Start
+//! at [`Text::divided`].
 
 use speedwell_model::Language;
 
-/// Words that begin a statement which has no value.
+/// Words that begin a statement without a value.
 const STATEMENTS: [&str; 22] = [
     "if", "for", "while", "do", "switch", "try", "goto", "break", "continue", "using", "typedef",
     "static", "struct", "class", "enum", "union", "var", "const", "defer", "go", "select", "throw",
 ];
 
-/// Words that go on with a statement after a closing brace.
+/// Words that continue a statement after a closing brace.
 const GOING_ON: [&str; 4] = ["else", "catch", "finally", "while"];
 
-/// A text of the user, divided. Lines of every part are where they were, so that messages about them fit.
+/// A split text. All parts keep their lines, so that messages match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
-    /// What belongs to the top of a file: `#include`, `import`, `use`; with the line of each from 1.
+    /// Lines for the top of the file: `#include`, `import`, `use`; each with its line number from
+    /// 1.
     pub top: Vec<(String, usize)>,
-    /// Everything else, as it was.
+    /// Everything else, unchanged.
     pub whole: String,
-    /// The same without what follows the last statement.
+    /// The same, without anything after the last statement.
     pub body: String,
-    /// Where the last statement begins in `body`.
+    /// Start of the last statement in `body`.
     last: usize,
     pub kind: Kind,
 }
 
-/// What the last statement is.
+/// Kind of the last statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The only statement, and perhaps an expression.
+    /// The only statement, possibly an expression.
     Expression,
-    /// Perhaps an expression, after other statements.
+    /// Possibly an expression, after other statements.
     Last,
-    /// `return` and an expression.
+    /// `return` with an expression.
     Return,
-    /// Nothing that has a value.
+    /// A statement without a value.
     Plain,
 }
 
 impl Text {
-    /// `text` divided as `language` does.
+    /// Splits `text` by the rules of `language`.
     pub fn divided(text: &str, language: Language) -> Text {
         let (top, whole) = split_top(text, language);
         let end = trimmed_end(&whole, language);
@@ -69,7 +72,7 @@ impl Text {
         }
     }
 
-    /// What stands before the last statement.
+    /// Text before the last statement.
     pub fn before(&self) -> &str {
         &self.body[..self.last]
     }
@@ -85,19 +88,19 @@ impl Text {
         (value, before.matches('\n').count() + 1)
     }
 
-    /// Whether the text says `return` anywhere.
+    /// Whether the text contains `return`.
     pub fn returns(&self) -> bool {
         let mut words = self.body.split(|letter: char| !is_name(letter));
         words.any(|word| word == "return")
     }
 
-    /// Whether the text names something so.
+    /// Whether the text contains the name.
     pub fn names(&self, name: &str) -> bool {
         let mut words = self.body.split(|letter: char| !is_name(letter));
         words.any(|word| word == name)
     }
 
-    /// Whether the text gives the variable `name` another value.
+    /// Whether the text assigns to the variable `name`.
     pub fn assigns(&self, name: &str) -> bool {
         let found = self.body.match_indices(name);
         found.into_iter().any(|(at, _)| {
@@ -137,7 +140,8 @@ fn first_word(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Takes what belongs to the top of a file from the beginning of a text, and leaves blanks in its place.
+/// Extracts what belongs to the top of a file from the beginning of a text, and replaces it by
+/// spaces.
 fn split_top(text: &str, language: Language) -> (Vec<(String, usize)>, String) {
     let mut top = Vec::new();
     let mut at = 0;
@@ -171,7 +175,7 @@ fn split_top(text: &str, language: Language) -> (Vec<(String, usize)>, String) {
     (top, spaces + &text[at..])
 }
 
-/// The end of a text without the blanks, comments and semicolons behind its last statement.
+/// End of the last statement, before trailing whitespace, comments and semicolons.
 fn trimmed_end(text: &str, language: Language) -> usize {
     let mut end = 0;
     let mut at = 0;
@@ -187,7 +191,7 @@ fn trimmed_end(text: &str, language: Language) -> usize {
     end
 }
 
-/// Where the last statement begins: behind the last semicolon, or block, that is in no bracket.
+/// Start of the last statement: after the last semicolon or block outside of brackets.
 fn start_of_last(text: &str, language: Language) -> usize {
     let (mut depth, mut start, mut at) = (0_usize, 0, 0);
     while at < text.len() {
@@ -215,7 +219,7 @@ fn start_of_last(text: &str, language: Language) -> usize {
     start + (text[start..].len() - text[start..].trim_start().len())
 }
 
-/// Whether a line of Go that ends so goes on in the next one: the rule of its semicolons.
+/// Whether a line of Go with this end continues on the next one, by Go's semicolon rule.
 fn goes_on(line: &str) -> bool {
     let line = line.trim_end();
     line.is_empty()
@@ -225,7 +229,7 @@ fn goes_on(line: &str) -> bool {
             && !line.ends_with("--")
 }
 
-/// The length of the literal or comment, or else of the letter, that `text` begins with.
+/// Length of the literal or comment at the beginning of `text`, or of its first character.
 fn skipped(text: &str, language: Language) -> usize {
     let to = |mark: &str, from: usize| {
         text[from..]
@@ -255,7 +259,7 @@ fn skipped(text: &str, language: Language) -> usize {
     }
     match text.chars().next() {
         Some('"') => quoted(text, '"'),
-        // A lifetime of Rust has no closing quote behind its first letter.
+        // A Rust lifetime has no closing quote after its first character.
         Some('\'') if language != Language::Rust || is_letter(text) => quoted(text, '\''),
         Some(letter) => letter.len_utf8(),
         None => 0,
@@ -270,7 +274,7 @@ fn is_letter(text: &str) -> bool {
     )
 }
 
-/// The length of a literal in quotes, which ends with its line at the latest.
+/// Length of a quoted literal, which ends at the end of its line at the latest.
 fn quoted(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, letter) in text.char_indices().skip(1) {

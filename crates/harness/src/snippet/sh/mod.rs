@@ -1,9 +1,9 @@
-//! The harness for commands of a shell: this very program, started with a hidden command, speaks the protocol.
+//! Harness for shell commands: this program, started with a hidden command, speaks the protocol.
 //!
-//! An iteration is a process. A command without anything that only a shell understands is started directly, unless
-//! it is compared with one that needs a shell. What the shell itself takes is measured and reported beside the
-//! times of executions, which contain it: taken out of them, a command that takes no longer than the shell would have
-//! times of zero and below, which nothing can be compared with. Start at [`serve`].
+//! An iteration is a process. A command without shell syntax is started directly, unless it is
+//! compared with one that needs a shell. The cost of the shell itself is measured and reported next
+//! to the execution times, which include it: after subtraction, a command no slower than the shell
+//! would have times of zero and below, which cannot be compared. Start at [`serve`].
 
 use speedwell_model::Cause;
 use speedwell_process::{Ended, Stopwatch};
@@ -18,25 +18,26 @@ mod workers;
 
 pub use session::serve;
 
-/// The hidden command under which this program is a harness.
+/// Hidden command that starts this program as a harness.
 pub const COMMAND: &str = "harness-sh";
 
-/// What only a shell understands.
+/// Characters with a meaning only in a shell.
 const OF_A_SHELL: &str = "|&;<>()$`*?[]#~{}!\n\\=";
 
-/// For how long, and how often at least, the shell itself is measured.
+/// Minimum time and number of executions for measuring the shell itself.
 const SHELL_TIME: Duration = Duration::from_millis(40);
 const SHELL_TIMES: usize = 10;
 
-/// Whether only a shell can execute the line: it has something in it that only a shell understands, or begins with
-/// no program.
+/// Whether only a shell can execute the line: it contains shell syntax, or does not begin with a
+/// program.
 pub fn needs_shell(line: &str) -> bool {
     let argv = shell_words::split(line).unwrap_or_default();
     let is_plain = !line.contains(|c| OF_A_SHELL.contains(c));
     !(is_plain && argv.first().is_some_and(|program| is_program(program)))
 }
 
-/// The statuses of a shell for a command that it did not find, and for one that is no program (POSIX, 2.8.2).
+/// Statuses of a shell for a command that was not found, and for one that is not executable (POSIX,
+/// 2.8.2).
 const NOT_FOUND: &str = "127: is there such a command?";
 const NOT_EXECUTABLE: &str = "126: can the command be executed?";
 
@@ -56,12 +57,13 @@ pub struct Order {
     argv: Vec<String>,
     /// Whether a shell executes it.
     pub in_shell: bool,
-    /// Whether what it writes goes where this program's own output goes, and not nowhere.
+    /// Whether its output goes to this program's own output instead of being discarded.
     pub is_shown: bool,
 }
 
 impl Order {
-    /// The line for `shell`; one that needs none is executed directly, unless the shell was `chosen`.
+    /// Creates the order for a line; `shell` executes it if necessary, or always if it was
+    /// `chosen`.
     pub fn new(line: &str, shell: &str, chosen: bool) -> Order {
         let in_shell = chosen || needs_shell(line);
         let argv = if in_shell {
@@ -76,7 +78,7 @@ impl Order {
         }
     }
 
-    /// A process in a group of its own, which reads nothing and whose output nobody reads unless it is shown.
+    /// A process in its own group without input, whose output is discarded unless it is shown.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.argv[0]);
         command
@@ -89,7 +91,7 @@ impl Order {
         command
     }
 
-    /// Executes it once, untimed; `Err` says how it failed.
+    /// Executes it once without timing. `Err` describes the failure.
     pub fn execute(&self, watch: &Stopwatch) -> Result<(), String> {
         match watch.time(&mut self.command()) {
             Ok(timed) => complaint(timed.ended).map_or(Ok(()), Err),
@@ -98,7 +100,7 @@ impl Order {
     }
 }
 
-/// What is wrong with the end of a command.
+/// Describes how a command failed, if it did.
 pub fn complaint(ended: Ended) -> Option<String> {
     match ended {
         Ended::Exit(0) => None,
@@ -112,19 +114,19 @@ pub fn complaint(ended: Ended) -> Option<String> {
     }
 }
 
-/// What an execution of nothing takes of each command that a shell executes.
+/// Cost of an empty command in the shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShellCost {
-    /// By the clock, in the median, in nanoseconds.
+    /// Median wall time, in nanoseconds.
     pub wall_ns: u64,
-    /// Processor time in user mode and in the kernel, in the median, in nanoseconds.
+    /// Median processor time in user and kernel mode, in nanoseconds.
     pub cpu_ns: u64,
-    /// How much the processor time of nothing differs: the distance between its quartiles, in nanoseconds.
+    /// Interquartile range of the processor time, in nanoseconds.
     pub cpu_spread_ns: u64,
 }
 
 impl ShellCost {
-    /// Measures it.
+    /// Measures the cost.
     ///
     /// # Errors
     /// There is no such shell.
@@ -145,7 +147,7 @@ impl ShellCost {
         Ok(ShellCost::from_times(walls, cpus))
     }
 
-    /// From the times of executions of nothing, of which there is one at least.
+    /// Computes the cost from at least one execution of an empty command.
     fn from_times(mut walls: Vec<u64>, mut cpus: Vec<u64>) -> ShellCost {
         walls.sort_unstable();
         cpus.sort_unstable();
@@ -157,15 +159,15 @@ impl ShellCost {
         }
     }
 
-    /// Processor time of a command without that of its shell. Nothing if it is within what the shell's own differs by:
-    /// the rest would be noise, often zero or less, with which nothing can be compared.
+    /// Subtracts the shell's processor time from a command's. `None` within the variation of the
+    /// shell's own: the difference would be noise, often zero or less, which cannot be compared.
     pub fn taken_out_of(&self, cpu_ns: f64) -> Option<f64> {
         let own_ns = cpu_ns - self.cpu_ns as f64;
         (own_ns > self.cpu_spread_ns as f64 && own_ns > 0.0).then_some(own_ns)
     }
 }
 
-/// Whether a word names a program rather than something that a shell does itself.
+/// Whether a word names a program instead of a shell builtin.
 fn is_program(word: &str) -> bool {
     if word.contains('/') {
         return PathBuf::from(word).is_file();

@@ -1,6 +1,7 @@
-//! The conversation: reads a command, answers it, reads the next; while workers work, it listens to both.
+//! The protocol conversation: reads commands and answers them one by one; during a run, it listens
+//! to workers as well.
 //!
-//! `run` has workers at work in windows of time, or for fixed numbers of executions. Start at [`serve`].
+//! `run` has workers execute in windows of time, or a fixed number of times. Start at [`serve`].
 
 use crate::Message;
 use crate::snippet::sh::workers::{Division, News, Passed, Place, Work, WorkerPool, WorkerReport};
@@ -14,10 +15,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Where commands come from and events go to (docs/reference/protocol.md, "Transport").
+/// Paths for commands and events (docs/reference/protocol.md, "Transport").
 const FDS: [&str; 2] = ["/proc/self/fd/3", "/proc/self/fd/4"];
 
-/// A command that was loaded.
+/// A loaded command.
 pub(super) struct Job {
     pub work: Arc<Work>,
     pub workers: Vec<Arc<Stopwatch>>,
@@ -26,24 +27,23 @@ pub(super) struct Job {
     done: Option<String>,
 }
 
-/// One conversation.
 pub struct Session {
     events: File,
     pub(super) news: Receiver<News>,
     pub(super) teller: Sender<News>,
     pub(super) jobs: BTreeMap<String, Job>,
-    /// Commands that came while a run was under way.
+    /// Commands that arrived during a run.
     pub(super) waiting: Vec<Message>,
     shell: String,
     is_chosen: bool,
     pub(super) over: bool,
 }
 
-/// Speaks the protocol until the commands end. `shell` executes lines that need one; one that was `chosen` executes
-/// every line.
+/// Speaks the protocol until there are no more commands. `shell` executes lines that need one, or
+/// every line if it was `chosen`.
 ///
 /// # Errors
-/// The descriptors are not there.
+/// The descriptors are missing.
 pub fn serve(shell: &str, chosen: bool) -> anyhow::Result<()> {
     let [commands, events] = FDS;
     let commands = File::open(commands)?;
@@ -59,7 +59,7 @@ pub fn serve(shell: &str, chosen: bool) -> anyhow::Result<()> {
                 return;
             }
         }
-        // Nobody listens if the session is over.
+        // Nobody receives once the session is over.
         let _ = reader.send(News::End);
     });
     let mut session = Session {
@@ -107,7 +107,7 @@ impl Session {
             "workers" => self.workers(command),
             "calibrate" => {
                 let job = command.get("job").unwrap_or_default();
-                // A process cannot be folded away.
+                // A process cannot be optimized away.
                 self.tell(
                     event(command, "calibrated")
                         .with("job", job)
@@ -250,7 +250,7 @@ impl Session {
         )
     }
 
-    /// Gives a job so many workers.
+    /// Sets the number of workers of a job.
     pub(super) fn employ(&mut self, name: &str, wanted: usize) -> Result<(), String> {
         let Some(job) = self.jobs.get_mut(name) else {
             return Ok(());
@@ -285,7 +285,7 @@ impl Session {
     }
 }
 
-/// Executes a command so many times, each after its preparation, before anything is measured.
+/// Executes a command `count` times, each after its preparation, before measuring begins.
 fn warm_up(order: &Order, prepare: Option<&Order>, count: u32) -> Result<(), String> {
     let watch = Stopwatch::default();
     for _ in 0..count {
@@ -299,7 +299,7 @@ fn warm_up(order: &Order, prepare: Option<&Order>, count: u32) -> Result<(), Str
     Ok(())
 }
 
-/// An event that answers a command.
+/// Builds an event that answers a command.
 pub(super) fn event(command: &Message, verb: &str) -> Message {
     let event = Message::new(verb);
     match command.get("id") {
@@ -308,7 +308,7 @@ pub(super) fn event(command: &Message, verb: &str) -> Message {
     }
 }
 
-/// Whether the shell understands the line, in its own words if not.
+/// Checks the syntax of a line; on error, returns the shell's message.
 fn syntax(line: &str, shell: &str) -> Result<(), String> {
     let output = std::process::Command::new(shell)
         .args(["-n", "-c", line])
@@ -438,7 +438,7 @@ impl Session {
         Ok(0)
     }
 
-    /// What executions cost beside time, and how one failed.
+    /// Reports resource usage of executions, and the first failure.
     fn costs(
         &mut self,
         command: &Message,
@@ -478,7 +478,7 @@ impl Session {
         }
     }
 
-    /// Has the workers of these jobs work, and listens meanwhile: what each told, job by job.
+    /// Runs the workers of these jobs while listening for events. Returns their reports by job.
     fn work(
         &mut self,
         command: &Message,

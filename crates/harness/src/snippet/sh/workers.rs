@@ -1,5 +1,5 @@
-//! The workers of one run: started together, listened to, ended together. Each executes the command again and again, and notes
-//! time and count at every deadline. Start at [`WorkerPool::start`].
+//! Workers of one run: started together, observed, and stopped together. Each executes the command
+//! repeatedly and records time and count at every deadline. Start at [`WorkerPool::start`].
 
 use crate::Message;
 use crate::snippet::sh::{Order, ShellCost, complaint};
@@ -9,26 +9,26 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
-/// What the control part waits for.
+/// Message to the control thread.
 pub enum News {
-    /// Speedwell says something.
+    /// Command from Speedwell.
     Command(Message),
-    /// Speedwell has gone.
+    /// Speedwell has closed the channel.
     End,
-    /// A worker of the run has passed a deadline: time and count.
+    /// A worker has passed a deadline: time and count.
     Point(usize, (u64, u64)),
-    /// A worker of the run has come back.
+    /// A worker has finished.
     Back(usize, Box<WorkerReport>),
 }
 
-/// What all workers of a job share.
+/// Shared by all workers of a job.
 #[derive(Debug)]
 pub struct Work {
-    /// What is timed.
+    /// The measured command.
     pub order: Order,
-    /// What is executed before each execution, untimed.
+    /// Command executed untimed before each execution.
     pub prepare: Option<Order>,
-    /// What the shell alone takes of each execution, where one is needed.
+    /// Cost of the shell alone in each execution, if one is needed.
     pub shell: Option<ShellCost>,
 }
 
@@ -37,50 +37,50 @@ pub struct Work {
 pub enum Division {
     /// Windows of time.
     Windows {
-        /// Their length.
+        /// Length of a window.
         interval_ns: u64,
-        /// How many.
+        /// Number of windows.
         samples: u64,
-        /// The time before them.
+        /// Time before the first window.
         warmup_ns: u64,
     },
-    /// So many executions.
+    /// A fixed number of executions.
     Executions(u64),
 }
 
-/// A run that several workers take part in.
+/// A run shared by several workers.
 #[derive(Debug)]
 pub struct SharedRun {
-    /// When all begin.
+    /// Common start.
     pub epoch: Instant,
-    /// How it is divided.
     pub division: Division,
-    /// Workers that still need points; all go on until there is none.
+    /// Workers that still need points; all continue until there is none.
     pub needing: AtomicUsize,
-    /// Nobody is to go on.
+    /// Set to stop all workers.
     pub over: AtomicBool,
 }
 
-/// What one worker has to tell.
+/// Report of one worker.
 #[derive(Debug, Default)]
 pub struct WorkerReport {
-    /// Time since the epoch, without what was not measured, and count at each deadline.
+    /// Time since the epoch, without unmeasured time, and count at each deadline.
     pub points: Vec<(u64, u64)>,
-    /// The times of executions after the warm-up.
+    /// Times of executions after the warm-up.
     pub times: Times,
-    /// Sums over the same executions: user time, kernel time; and the largest resident set.
+    /// User time of the same executions.
     pub user_ns: u64,
-    /// See above.
+    /// Kernel time of the same executions.
     pub system_ns: u64,
-    /// See above.
+    /// Largest resident set of the same executions.
     pub max_rss_bytes: u64,
-    /// The greatest lateness of a point.
+    /// Greatest delay of a point after its deadline.
     pub late_ns: u64,
     /// How a command failed.
     pub failed: Option<String>,
 }
 
-/// Takes part in a run, and comes back when all have what they need. `tell` hears of every point.
+/// Takes part in a run, and returns when all workers have what they need. `tell` receives every
+/// point.
 pub fn take_part(
     work: &Work,
     shared: &SharedRun,
@@ -120,16 +120,16 @@ pub fn take_part(
         shared.needing.fetch_sub(1, Ordering::SeqCst);
     }
     if let Division::Executions(_) = shared.division {
-        // The length of the sample is all there is to a point here.
+        // Here, a point only serves as the length of the sample.
         report.points.push((own.now_ns(shared), own.count));
     }
     report
 }
 
-/// Where a worker stands.
+/// Progress of a worker.
 struct Own {
     division: Division,
-    /// Time spent on what is not measured.
+    /// Time spent on unmeasured work.
     unmeasured_ns: u64,
     count: u64,
     deadline_ns: u64,
@@ -187,7 +187,7 @@ impl Own {
         }
     }
 
-    /// Time since the epoch without what was not measured.
+    /// Time since the epoch without unmeasured time.
     fn now_ns(&self, shared: &SharedRun) -> u64 {
         let elapsed_ns = shared.epoch.elapsed().as_nanos() as u64;
         elapsed_ns.saturating_sub(self.unmeasured_ns)
@@ -201,7 +201,7 @@ impl Own {
     }
 }
 
-/// One execution with what belongs to it; `None` when it was ended on purpose.
+/// Performs one execution with its preparation; `None` if it was stopped.
 fn execute(
     work: &Work,
     watch: &Stopwatch,
@@ -227,32 +227,31 @@ fn execute(
     }
 }
 
-/// A worker's place.
+/// Slot of a worker.
 pub struct Place {
-    /// Which of the run's jobs it works for.
+    /// Index of its job in the run.
     pub job: usize,
-    /// What it does.
+    /// Work of the worker.
     pub work: Arc<Work>,
-    /// Its processes.
+    /// Stopwatch of its processes.
     pub watch: Arc<Stopwatch>,
 }
 
-/// What all workers of a job had done when the last of them passed a deadline.
+/// Progress of all workers of a job when the last of them passed a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passed {
-    /// Which of the run's jobs.
+    /// Index of the job in the run.
     pub job: usize,
-    /// Which deadline, from 0.
+    /// Index of the deadline, from 0.
     pub k: usize,
-    /// When the last one passed it.
+    /// Time at which the last worker passed it.
     pub t_ns: u64,
-    /// Executions of all.
+    /// Executions of all workers.
     pub count: u64,
-    /// How many there are.
     pub workers: usize,
 }
 
-/// Workers under way.
+/// The running workers.
 pub struct WorkerPool {
     places: Vec<Place>,
     shared: Arc<SharedRun>,
@@ -262,7 +261,8 @@ pub struct WorkerPool {
 }
 
 impl WorkerPool {
-    /// Starts a thread for every place. `teller` hears when one comes back, and of every point if it `streams`.
+    /// Starts a thread for every slot. `teller` receives the end of each worker, and every point if
+    /// `streams`.
     pub fn start(
         places: Vec<Place>,
         division: Division,
@@ -280,7 +280,7 @@ impl WorkerPool {
             let (work, watch) = (place.work.clone(), place.watch.clone());
             let (shared, teller) = (shared.clone(), teller.clone());
             std::thread::spawn(move || {
-                // Without a listener the process is about to end.
+                // If nobody receives, the process is about to end.
                 let tell = |point| {
                     if streams {
                         let _ = teller.send(News::Point(at, point));
@@ -299,17 +299,18 @@ impl WorkerPool {
         }
     }
 
-    /// Whether somebody is still at work.
+    /// Whether a worker is still running.
     pub fn is_at_work(&self) -> bool {
         self.back.iter().any(Option::is_none)
     }
 
-    /// A worker has come back.
+    /// Records the report of a finished worker.
     pub fn came_back(&mut self, at: usize, report: WorkerReport) {
         self.back[at] = Some(report);
     }
 
-    /// A worker has passed a deadline; the answer is what all of its job did, if it was the last one to.
+    /// Records that a worker has passed a deadline. If it was the last of its job, returns the
+    /// job's progress.
     pub fn passed(&mut self, at: usize, point: (u64, u64)) -> Option<Passed> {
         self.points[at].push(point);
         let job = self.places[at].job;
@@ -329,13 +330,13 @@ impl WorkerPool {
         })
     }
 
-    /// Ends what is under way.
+    /// Stops all workers.
     pub fn halt(&self) {
         self.shared.over.store(true, Ordering::SeqCst);
         self.places.iter().for_each(|place| place.watch.stop());
     }
 
-    /// What each worker told, job by job.
+    /// Returns the report of each worker by job.
     pub fn reports(self, jobs: usize) -> Vec<Vec<WorkerReport>> {
         let mut reports: Vec<Vec<WorkerReport>> = (0..jobs).map(|_| Vec::new()).collect();
         for (place, own) in self.places.iter().zip(self.back) {
@@ -345,10 +346,10 @@ impl WorkerPool {
     }
 }
 
-/// More are not kept.
+/// Maximum number of times kept; then every second one is dropped.
 const MOST: usize = 1 << 16;
 
-/// Times, in nanoseconds.
+/// Recorded times in nanoseconds.
 #[derive(Debug, Clone)]
 pub struct Times {
     kept: Vec<u64>,
@@ -367,7 +368,7 @@ impl Default for Times {
 }
 
 impl Times {
-    /// Adds one.
+    /// Records a time.
     pub fn add(&mut self, ns: u64) {
         if self.count.is_multiple_of(self.stride) {
             self.kept.push(ns);
@@ -383,12 +384,12 @@ impl Times {
         }
     }
 
-    /// How many were added.
+    /// Number of recorded times.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Minimum, 5 %, 25 % and 50 %, in picoseconds; nothing without times.
+    /// Minimum, 5 %, 25 % and 50 % quantiles in picoseconds; empty without times.
     pub fn quantiles_ps(&self) -> Vec<String> {
         let mut sorted = self.kept.clone();
         sorted.sort_unstable();

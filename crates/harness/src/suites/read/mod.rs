@@ -1,4 +1,5 @@
-//! What a suite printed: which cases it lists, and the results of the case that was executed. Start at [`results`].
+//! Parses framework output: the cases it lists, and the results of an executed case. Start at
+//! [`results`].
 
 use super::command::Filling;
 use crate::Observation;
@@ -14,25 +15,25 @@ use speedwell_results::foreign::{readable, utf8};
 use speedwell_results::formats::pyperf;
 use speedwell_suite::adapter::{Adapter, Direction, Read};
 
-/// A case as its suite lists it.
+/// A case listed by its framework.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listed {
-    /// What chooses it on the command line.
+    /// Name that selects it on the command line.
     pub name: String,
-    /// What we call it.
+    /// The case under Speedwell's name.
     pub case: Case,
 }
 
-/// The end of what a suite said on stdout, where it has said nothing on stderr.
+/// Last lines of a framework's stdout, for failures without stderr.
 pub fn last_lines(stdout: &str) -> String {
     let lines: Vec<&str> = stdout.trim_end().lines().collect();
     lines[lines.len().saturating_sub(20)..].join("\n")
 }
 
-/// The results in what a suite wrote.
+/// Parses the results in a framework's output.
 ///
 /// # Errors
-/// The output is not what the adapter says; the message names the first place.
+/// The output does not match the adapter; the message gives the first position.
 pub fn results(adapter: &Adapter, bytes: &[u8]) -> Result<Vec<Reported>> {
     ensure!(!readable::is_utf16(bytes), "it is UTF-16 text, not UTF-8");
     let bytes = readable::plain(bytes)?;
@@ -70,10 +71,10 @@ pub fn results(adapter: &Adapter, bytes: &[u8]) -> Result<Vec<Reported>> {
     }
 }
 
-/// The cases that a suite lists: lines that match its pattern, or the names of results.
+/// Parses the listed cases: lines that match the adapter's pattern, or the names of results.
 ///
 /// # Errors
-/// As for [`results`], and where parameters of a case cannot be read.
+/// As for [`results`], or parameters of a case cannot be parsed.
 pub fn cases(adapter: &Adapter, output: &[u8]) -> Result<Vec<Listed>> {
     let Some(pattern) = &adapter.keys.case else {
         return Ok(results(adapter, output)?
@@ -114,7 +115,7 @@ pub fn listed(reported: Reported) -> Option<Listed> {
     Some(Listed { name, case })
 }
 
-/// What the process reported of the case that is called `name` there.
+/// Extracts the result of the case that the framework calls `name`.
 pub fn observation(
     adapter: &Adapter,
     name: &str,
@@ -132,7 +133,8 @@ pub fn observation(
             return wrong(format!("its results cannot be read: {reason}"));
         }
     };
-    // Go appends the number of processors to a name, and nothing where there is one: alone, it is the one asked for.
+    // Go appends the number of processors to a name, unless it is one; a single result is always
+    // the requested one.
     let is_only = all.len() == 1 && adapter.keys.read == Read::GoBench;
     let is_own = |reported: &Reported| {
         is_only || (reported.name.as_deref()).is_none_or(|reported| reported == name)
@@ -145,7 +147,7 @@ pub fn observation(
             Some(skip_of_all(&others).unwrap_or_else(|| invalid(reason))),
         );
     }
-    // Where one name chooses several cases, such as the benchmarks of one test, the others of them are not this one.
+    // If one name selects several cases, such as the benchmarks of one test, drops the others.
     if own.iter().any(|reported| is_case(reported, case)) {
         own.retain(|reported| is_case(reported, case));
     }
@@ -177,8 +179,9 @@ pub fn observation(
     (Some(observation), cause)
 }
 
-/// How many benchmarks of one name wrote results of the same metric, if there are several. A reader either puts repetitions
-/// together, or its suite writes one result for each; a described one may do as it likes.
+/// Returns the number of benchmarks of one name with results for the same metric, if there are
+/// several. Readers merge repetitions, or their framework writes one result for each name;
+/// described formats may repeat names.
 fn namesakes(read: Read, own: &[Reported]) -> Option<usize> {
     let may_repeat = matches!(read, Read::Json | Read::Lines | Read::Pyperf);
     let primary = || own.iter().filter_map(|reported| reported.metrics.first());
@@ -187,14 +190,14 @@ fn namesakes(read: Read, own: &[Reported]) -> Option<usize> {
     (most > 1 && !may_repeat).then_some(most)
 }
 
-/// Why nothing was measured, if all benchmarks of a process were skipped: those that one case consists of.
+/// Returns why nothing was measured, if all benchmarks that make up a case were skipped.
 fn skip_of_all(reported: &[Reported]) -> Option<Cause> {
     let is_skip = |one: &Reported| one.cause.as_ref().is_some_and(Cause::is_skip);
     let first = reported.first()?.cause.clone();
     first.filter(|_| reported.iter().all(is_skip))
 }
 
-/// Why a benchmark has no results, if what its process printed says that it was skipped.
+/// Returns the reason if the output says that the benchmark was skipped.
 pub fn skip(adapter: &Adapter, printed: &str) -> Option<Cause> {
     let pattern = Regex::new(adapter.keys.skipped.as_deref()?).ok()?;
     let found = pattern.captures(printed)?;
@@ -203,7 +206,7 @@ pub fn skip(adapter: &Adapter, printed: &str) -> Option<Cause> {
     Some(Cause::Skipped { reason })
 }
 
-/// The most letters of a reason: libraries may repeat what they could not read.
+/// Maximum length of a reason: libraries may repeat what they could not parse.
 const LONGEST_REASON: usize = 400;
 
 fn shortened(reason: &str) -> String {
@@ -213,13 +216,13 @@ fn shortened(reason: &str) -> String {
     }
 }
 
-/// Whether a result is of the case, whose name may begin with that of the program.
+/// Whether a result belongs to the case, whose name may have the program's name as a prefix.
 fn is_case(reported: &Reported, case: &Case) -> bool {
     (reported.case.as_ref())
         .is_some_and(|own| own.values == case.values && case.benchmark.ends_with(&own.benchmark))
 }
 
-/// The same command as somebody would type it: results go to the terminal.
+/// The same command as a user would type it, with results on the terminal.
 pub fn by_hand(filling: Filling) -> Filling {
     let terminal = "/dev/stdout";
     filling.text("pipe", terminal).text("output", terminal)

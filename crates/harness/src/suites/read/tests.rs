@@ -1,5 +1,6 @@
-//! What suites write when something goes wrong, for every reader: empty, cut short, twice, figures that are none, other encodings,
-//! and lines without an end. Each is a failure that says where, or the right figures.
+//! Malformed framework output, for every reader: empty, truncated, duplicated, with invalid
+//! numbers, in other encodings, and with endless lines. Each gives the right values, or a failure
+//! with a position.
 
 use super::observation;
 use crate::Observation;
@@ -7,15 +8,15 @@ use speedwell_model::{Case, Cause};
 use speedwell_suite::adapter::{Adapter, AdapterKeys, Read};
 use std::path::Path;
 
-/// What a suite wrote, and what is measured in it.
+/// Recorded framework output, and what is measured in it.
 struct Recorded {
     file: &'static str,
     read: Read,
-    /// How the case is chosen on the suite's command line.
+    /// Name that selects the case on the framework's command line.
     name: &'static str,
-    /// What we call it.
+    /// The case under Speedwell's name.
     case: &'static str,
-    /// What stands before one of its figures, and the figure.
+    /// One of its values, and the text before it.
     figure: (&'static str, &'static str),
 }
 
@@ -118,7 +119,7 @@ impl Recorded {
         String::from_utf8(self.bytes()).unwrap()
     }
 
-    /// Forms that end with a bracket or a tag, so that a missing or second part is noticed.
+    /// Formats with an enclosing bracket or tag, so that truncation or duplication is detected.
     fn is_document(&self) -> bool {
         self.file.ends_with(".json") || self.file.ends_with(".xml")
     }
@@ -151,14 +152,14 @@ impl Recorded {
     }
 }
 
-/// What was made of an output.
+/// Result of parsing an output.
 struct Answer {
     seen: Option<Observation>,
     cause: Option<Cause>,
 }
 
 impl Answer {
-    /// What holds whatever was written: figures are figures, and messages fit on a screen.
+    /// Checks invariants for any input: values are finite, and messages fit on a screen.
     fn check(&self, file: &str) {
         for sample in self.seen.iter().flat_map(|seen| &seen.samples) {
             assert!(sample.value.is_finite(), "{file}: {sample:?}");
@@ -201,7 +202,7 @@ impl Answer {
     }
 }
 
-/// UTF-16 as Windows' shells write it.
+/// Encodes as UTF-16, like Windows shells.
 fn utf16(text: &str, bytes_of: fn(u16) -> [u8; 2]) -> Vec<u8> {
     std::iter::once(0xfeff)
         .chain(text.encode_utf16())
@@ -240,12 +241,12 @@ fn nothing_at_all_is_named_so() {
     }
 }
 
-/// What is no time: nothing takes that long, or less than none.
+/// Invalid times: not finite, negative, or not numbers.
 const NONE: [&str; 10] = [
     "NaN", "nan", "-NaN", "inf", "-inf", "Infinity", "1e999", "-1e999", "-5.5", "x",
 ];
 
-/// One of these says where.
+/// Positions; a failure must contain one of these.
 const PLACES: [&str; 13] = [
     "line ",
     "'results[0].times[0]'",
@@ -269,14 +270,14 @@ fn figures_that_are_none_are_failures_that_say_where() {
             let what = format!("{} with {word}", recorded.file);
             let answer = recorded.read(&recorded.with_figure(word));
             match (recorded.read, word) {
-                // A line of Go's that has no figures is one that the benchmark printed itself.
+                // A line in Go's output without values was printed by the benchmark itself.
                 (Read::GoBench, "x") => assert!(answer.cause.is_none(), "{what}"),
-                // A row of divan's is known by its figures, so one without is a name.
+                // A divan row is recognized by its values, so a row without them is a name.
                 (Read::Divan, _) if answer.told().contains("wrote no samples") => {}
                 _ => answer.expect_told(&PLACES, &what),
             }
         }
-        // It is a number of seconds, but not one of nanoseconds.
+        // A number of seconds, but too large in nanoseconds.
         recorded.read(&recorded.with_figure("1e308"));
     }
 }
@@ -292,7 +293,7 @@ fn outputs_cut_short_are_failures_or_have_the_first_of_their_figures() {
             if recorded.is_document() {
                 assert!(answer.cause.is_some(), "{} cut at {cut}", recorded.file);
             } else if answer.cause.is_none() {
-                // The last figure may be cut within its digits.
+                // The last value may be cut within its digits.
                 let values = answer.values();
                 let sure = &values[..values.len() - 1];
                 assert!(
@@ -317,7 +318,7 @@ fn two_documents_are_a_failure_and_two_texts_are_repetitions_or_namesakes() {
                 recorded.file,
             );
         } else if matches!(recorded.read, Read::Divan | Read::Libtest) {
-            // These write one result of a name, so that a second one is of another benchmark.
+            // These write one result per name, so a second one is from another benchmark.
             let told = format!("2 benchmarks that are all called '{}'", recorded.name);
             twice.expect_told(&[&told], recorded.file);
         } else {
@@ -346,7 +347,7 @@ fn other_encodings_are_named_with_their_line() {
         for bytes_of in [u16::to_le_bytes, u16::to_be_bytes] {
             let answer = recorded.read(&utf16(&text, bytes_of));
             answer.expect_told(&["it is UTF-16 text"], file);
-            // Without the mark in front nobody knows, but it is not read as something else.
+            // Without a byte order mark the encoding is unknown, but the text must not be misread.
             let unmarked = recorded.read(&utf16(&text, bytes_of)[2..]);
             assert!(unmarked.values().is_empty(), "{file}");
         }
@@ -359,7 +360,7 @@ fn other_encodings_are_named_with_their_line() {
         let latin1 = [b"caf\xe9\n", text.as_bytes()].concat();
         let answer = recorded.read(&latin1);
         if recorded.read == Read::GoBench {
-            // What the benchmark itself prints stands between the results, in any encoding.
+            // Output of the benchmark itself, in any encoding, may be between the results.
             assert!(answer.cause.is_none(), "{}", answer.told());
         } else {
             answer.expect_told(&["line 1 is not UTF-8"], file);
