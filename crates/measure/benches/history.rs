@@ -2,7 +2,7 @@
 //!
 //! A store of 500 series with 1000 points each is searched, then once more after one new session of all of them; then a
 //! course of 2000 points, and the origin of a session in a repository of 100,000 commits. Times are by the clock, the least of
-//! several tries, so that other work on the machine counts as little as it can. Figures are in `docs/why/statistics.md`.
+//! several tries, so that other work on the machine counts as little as it can. Figures are in `docs/why/measurements.md`.
 //! Without `--bench` (as under `cargo test --benches`) everything is small and only shows that it runs.
 
 use anyhow::Result;

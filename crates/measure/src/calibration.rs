@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Runs a side of one comparison. Five blocks of four have 7776 arrangements, all of which are counted,
 /// and give p values fine enough for a true error rate of 4.5 %; four blocks would give 4.2 %
-/// (docs/why/statistics.md, "Calibration").
+/// (docs/why/derivations.md, "Calibration").
 const RUNS: u32 = 10;
 
 /// Fewest runs a side of which a p value says anything.
