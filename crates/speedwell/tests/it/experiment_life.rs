@@ -1,7 +1,7 @@
-//! Every stage in the life of a run of an experiment, failing once: which failure is told, with which words.
+//! Every stage of an experiment's run, failing once: which failure is reported, with which message.
 //!
-//! The server is a real one that misbehaves as it is told (tests/experiment/server.py). The order goes over the
-//! private line as a plan would send it.
+//! The server is a real one that misbehaves on request (tests/experiment/server.py). The request
+//! goes over the private channel as a plan would send it.
 
 use super::busy::{eventually, holds};
 use super::harness_driver::{Talk, encoded, is_missing};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-/// A run that nothing is wrong with.
+/// A request for a run that succeeds.
 pub fn order(words: &[&str]) -> Value {
     let server = repository().join("crates/speedwell/tests/experiment/server.py");
     let mut command = vec![
@@ -51,7 +51,7 @@ pub fn order(words: &[&str]) -> Value {
     })
 }
 
-/// The order with another value at a place.
+/// The request with a replaced value.
 fn with(mut order: Value, place: &str, value: Value) -> Value {
     *order
         .pointer_mut(&format!("/{place}"))
