@@ -303,12 +303,13 @@ fn a_clock_that_is_ahead_begins_with_the_others() {
     let offset = of_parts(&own, "offset_ns")[1];
     let known = of_parts(&own, "uncertainty_ns")[1];
     assert!((offset + 5_000_000_000).abs() <= known, "{own}");
-    // Both began at the agreed moment: without the offset one of them would have waited for five seconds more, or not at all.
+    // Both started at the agreed time: without the offset one of them would have waited five
+    // seconds longer, or not at all.
     let apart = of_parts(&own, "began_ns").into_iter().max().unwrap();
     assert!(apart < 4_000_000_000, "{own}");
 }
 
-/// Two networks and a bridge, with addresses of their own; they are gone with it.
+/// Two network namespaces and a bridge, with their own addresses; dropping this removes them.
 struct Networks {
     names: [String; 2],
     bridge: String,
@@ -316,7 +317,7 @@ struct Networks {
 }
 
 impl Networks {
-    /// `Err` where they cannot be made.
+    /// `Err` if they cannot be created.
     fn make() -> Result<Networks, String> {
         let own = std::process::id() % 10_000;
         let networks = Networks {
