@@ -3,8 +3,7 @@
 //!
 //! A quarter of the runs is disturbed and takes longer, by 5 % on average. The kernel counter of
 //! such a run grows with an independent random number, so that it reveals the disturbance but not
-//! its size. Covers what is measured about rules; [`experiment`] simulates them. Start at
-//! [`study`].
+//! its size. Start at [`study`].
 
 use super::check::{Check, head, percent, row};
 use super::experiment::test;
