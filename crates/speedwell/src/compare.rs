@@ -111,7 +111,6 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
     mixed(&operands, &measured, word.as_deref(), &args)
 }
 
-/// Measures programs against each other.
 fn measure_sides(sides: &[Side], word: Option<&str>, args: &RunArgs) -> anyhow::Result<Status> {
     if let [only] = sides {
         let name = &only.variant.name;
@@ -177,7 +176,6 @@ fn mixed(
     Ok(ended.of_gate(status))
 }
 
-/// Returns the sessions of the sources.
 fn sessions<'a>(sources: &'a [Labelled<'_>]) -> impl Iterator<Item = &'a Session> {
     sources.iter().map(|(_, session, _)| *session)
 }

@@ -135,7 +135,6 @@ pub fn run(mut args: IterationsArgs) -> anyhow::Result<Status> {
 }
 
 impl IterationsArgs {
-    /// Builds the request for the search.
     fn request(&self) -> anyhow::Result<IterationsRequest> {
         let plan = PlanRequest {
             sampling: SamplingRequest {

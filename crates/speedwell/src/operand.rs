@@ -14,9 +14,7 @@ pub struct Operand {
     pub label: String,
     /// Files, folders, `-` or stored sessions; several form one side together.
     pub places: Vec<String>,
-    /// The selected variant.
     pub variant: Option<String>,
-    /// The selected part.
     pub part: Option<Part>,
 }
 

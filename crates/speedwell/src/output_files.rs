@@ -37,7 +37,6 @@ const MOST_LINKS: usize = 40;
 const LONGEST_WORD: usize = 4096;
 const MOST_PLACES: usize = 16;
 
-/// Identity of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum FileIdentity {
     /// A file that exists, by device and inode.
@@ -46,7 +45,6 @@ enum FileIdentity {
     Missing(u64, u64, PathBuf),
 }
 
-/// A file that the command writes.
 #[derive(Debug, Clone)]
 struct OutputFile {
     /// The option as typed: `-o x.svg`.

@@ -84,7 +84,6 @@ impl Progress {
         progress
     }
 
-    /// Updates the state by an event.
     fn change_state(&self, event: &Event<'_>) {
         let mut state = locked(&self.state);
         match (event, &mut *state) {
@@ -191,7 +190,6 @@ impl Measurement {
     }
 }
 
-/// Draws a progress bar.
 fn bar(done: usize, total: usize) -> String {
     let full = (BAR_COLUMNS * done)
         .checked_div(total)

@@ -27,9 +27,7 @@ use std::sync::Arc;
 pub struct Source {
     /// Label in tables.
     pub label: String,
-    /// The results.
     pub session: Session,
-    /// The selected variant.
     pub variant: Option<String>,
     /// The pattern after `::`.
     part: Option<Part>,
@@ -383,7 +381,6 @@ impl Source {
         }
     }
 
-    /// Keeps only the selected cases.
     fn select(&mut self, selection: &Selection) -> anyhow::Result<()> {
         let session = &mut self.session;
         let had_runs = !session.runs.is_empty();

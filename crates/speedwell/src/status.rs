@@ -12,7 +12,6 @@ use std::io::Write as _;
 pub struct Status(u8);
 
 impl Status {
-    /// Success.
     pub const DONE: Status = Status(0);
     /// The answer is no: a gate failed, or a check found a problem.
     pub const NO: Status = Status(1);
@@ -43,7 +42,6 @@ impl Status {
         Status(code.clamp(0, 255) as u8)
     }
 
-    /// The exit code.
     pub fn code(self) -> i32 {
         i32::from(self.0)
     }
@@ -121,17 +119,14 @@ fn with_hints_last(error: &anyhow::Error) -> String {
     message.join(": ") + &hints.concat()
 }
 
-/// Prints a warning.
 pub fn warn(sentence: &str) {
     remark("warning", sentence);
 }
 
-/// Prints a note.
 pub fn note(sentence: &str) {
     remark("speedwell", sentence);
 }
 
-/// Prints a hint.
 pub fn hint(sentence: &str) {
     remark("hint", sentence);
 }

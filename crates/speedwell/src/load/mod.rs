@@ -265,7 +265,6 @@ fn tell_visit(args: &LoadArgs, level: f64, throughput: Option<f64>) {
     }
 }
 
-/// Reports what the probe request saw.
 fn tell_seen(args: &LoadArgs, url: &Url, seen: &ProbeFacts, protocol: &str) {
     if args.output.quiet {
         return;

@@ -14,7 +14,6 @@ use speedwell_model::load_spec::Client;
 use speedwell_report::Subject;
 use speedwell_runner::load::LoadRun;
 
-/// Returns the subject of the report.
 pub fn subject(args: &LoadArgs) -> Subject {
     match wish(args) {
         Wish::Rate => Subject::LoadRates,

@@ -21,12 +21,10 @@ pub struct PlaceArgs {
 }
 
 impl PlaceArgs {
-    /// The definition file.
     pub fn file(&self, usual: &str) -> PathBuf {
         self.output.clone().unwrap_or_else(|| PathBuf::from(usual))
     }
 
-    /// The folder of the definition file.
     pub fn folder(&self, usual: &str) -> PathBuf {
         self.file(usual)
             .parent()
@@ -35,7 +33,6 @@ impl PlaceArgs {
     }
 }
 
-/// The files to write.
 #[derive(Debug, Clone)]
 pub struct Written {
     /// Files with their texts.
@@ -49,7 +46,6 @@ pub struct Written {
 }
 
 impl Written {
-    /// The targets, quoted for a shell.
     pub fn quoted_target(&self) -> String {
         let targets = self.beside.iter().chain([&self.target]);
         shell_words::join(targets.map(|path| path.to_string_lossy()))

@@ -30,7 +30,6 @@ fn team(place: &Place) -> Project {
     project
 }
 
-/// Creates a token.
 fn token(project: &Project, words: &[&str]) -> String {
     let words = [&["serve", "token", "add", "t"][..], words].concat();
     let made = project.run(&words).expect_status(0);

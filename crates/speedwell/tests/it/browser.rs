@@ -58,7 +58,6 @@ pub struct Page {
     /// Requested URLs, and complaints of scripts.
     pub requests: Vec<String>,
     pub complaints: Vec<String>,
-    /// Number of completed page loads.
     pub loads: usize,
 }
 
@@ -239,7 +238,6 @@ impl Page {
         Some(page)
     }
 
-    /// Enables or disables scripts.
     pub fn scripts(&mut self, are_on: bool) {
         let how = json!({"value": !are_on});
         self.send("Emulation.setScriptExecutionDisabled", how);

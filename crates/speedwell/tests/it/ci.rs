@@ -135,7 +135,6 @@ impl Service {
         file
     }
 
-    /// A folder of the service.
     fn folder(&self, name: &str) -> PathBuf {
         let folder = self.repository.outside(name);
         fs::create_dir_all(&folder).unwrap();
@@ -348,7 +347,6 @@ impl Service {
     }
 }
 
-/// A running GitHub job.
 struct Job<'a> {
     service: &'a Service,
     event: Event,
@@ -567,7 +565,6 @@ fn has_a_gate(
 }
 
 impl Service {
-    /// Exports a store as JSON Lines.
     fn exported(&self, db: &Path) -> String {
         let db = db.display();
         let script = format!(

@@ -179,7 +179,6 @@ fn compiled(
 }
 
 impl Conversation {
-    /// Its process id.
     pub fn pid(&self) -> i32 {
         self.talk.pid()
     }
@@ -231,7 +230,6 @@ impl Conversation {
         }
     }
 
-    /// Loads code as a job.
     #[track_caller]
     pub fn load(&mut self, job: &str, snippet: Snippet) -> Answer {
         self.load_with(job, snippet, &[])
@@ -267,7 +265,6 @@ impl Conversation {
         self.ask("load", &fields)
     }
 
-    /// Sets the number of workers.
     #[track_caller]
     pub fn workers(&mut self, job: &str, n: u32) -> Answer {
         self.ask("workers", &[("job", job), ("n", &n.to_string())])
@@ -337,7 +334,6 @@ impl Conversation {
         self.talk.close();
     }
 
-    /// Kills the process.
     pub fn kill(&mut self) {
         self.talk.kill();
     }
@@ -373,13 +369,11 @@ impl Answer {
         }
     }
 
-    /// All events with that verb.
     pub fn all(&self, verb: &str) -> Vec<&Event> {
         let events = self.events.iter();
         events.filter(|event| event.verb == verb).collect()
     }
 
-    /// The only event with that verb.
     #[track_caller]
     pub fn only(&self, verb: &str) -> &Event {
         let all = self.all(verb);

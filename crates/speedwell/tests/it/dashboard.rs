@@ -20,7 +20,6 @@ pub struct Dashboard {
     pub key: String,
 }
 
-/// A response.
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
@@ -34,7 +33,6 @@ impl Dashboard {
         Dashboard::with(project, &["--port", "0"])
     }
 
-    /// Serves the project with these options.
     pub fn with(project: &Project, options: &[&str]) -> Dashboard {
         Dashboard::of_command(project.command(&[&["serve"], options].concat()), options)
     }
@@ -91,7 +89,6 @@ impl Dashboard {
         read_reply(stream)
     }
 
-    /// Gets a page with this token.
     pub fn with_token(&self, path: &str, token: &str) -> Reply {
         let bearer = format!("Bearer {token}");
         self.request("GET", path, &[("Authorization", &bearer)], "")
@@ -114,7 +111,6 @@ impl Dashboard {
         read_reply(self.send(method, path, host))
     }
 
-    /// The page at a path.
     pub fn get(&self, path: &str) -> Reply {
         self.ask("GET", path, &self.address)
     }
@@ -162,17 +158,14 @@ impl Dashboard {
         self.reader.take().unwrap().join().unwrap()
     }
 
-    /// Waits for its status.
     pub fn wait(mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
 
-    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Sends it a signal.
     pub fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).unwrap();
@@ -211,14 +204,12 @@ impl Drop for Dashboard {
 }
 
 impl Reply {
-    /// Returns a header field.
     pub fn field(&self, name: &str) -> Option<String> {
         let mut fields = self.head.lines().filter_map(|line| line.split_once(": "));
         let found = fields.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
         Some(found.1.trim().to_owned())
     }
 
-    /// The body as JSON.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error} in {self:?}"))

@@ -11,7 +11,6 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// Recorded output of an original.
 pub fn golden(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/golden/node-core")
@@ -30,7 +29,6 @@ pub struct DropIn {
     terminal: Option<Screen>,
 }
 
-/// Result of a call.
 #[derive(Debug)]
 pub struct Outcome {
     pub status: i32,
@@ -166,7 +164,6 @@ pub fn benchmark_folder(scripts: &[&str]) -> tempfile::TempDir {
     folder
 }
 
-/// One result of a case.
 pub fn result(case: &Case, variant: &str, slot: u32, rate: f64, elapsed_ns: u64) -> Run {
     Run {
         case: Arc::new(case.clone()),
@@ -225,7 +222,6 @@ pub fn play(
     follower.observe(&Event::Finished { interrupted: false })
 }
 
-/// One step of a session.
 #[derive(Clone)]
 pub enum Step {
     Result(Run),
@@ -274,7 +270,6 @@ pub fn failure(benchmark: &str, case: Option<&str>, cause: Cause) -> Step {
     })
 }
 
-/// A case by its id.
 pub fn case(id: &str) -> Case {
     Case::parse(id).unwrap()
 }

@@ -14,7 +14,6 @@ fn project() -> Project {
     Project::new().with("g/one.fake", ONE_CASE)
 }
 
-/// Asserts that no session was stored.
 #[track_caller]
 fn expect_nothing_measured(project: &Project) {
     assert_eq!(project.stored_runs(), 0);

@@ -33,7 +33,6 @@ pub struct Event {
     fields: Vec<(String, String)>,
 }
 
-/// A running harness.
 pub struct Talk {
     child: Child,
     commands: Option<File>,
@@ -74,12 +73,10 @@ impl Harness {
         })
     }
 
-    /// Starts the harness.
     pub fn start(&self) -> Talk {
         Talk::start(&self.command, &[])
     }
 
-    /// The file of a test benchmark.
     pub fn file(&self, benchmark: &str) -> PathBuf {
         match self.zoo {
             Ok(file) => self.folder.join(file),
@@ -162,12 +159,10 @@ impl Talk {
         }
     }
 
-    /// Its process id.
     pub fn pid(&self) -> i32 {
         self.child.id() as i32
     }
 
-    /// Kills the process.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
     }
@@ -190,7 +185,6 @@ impl Talk {
         }
     }
 
-    /// Closes the command pipe.
     pub fn close(&mut self) {
         self.commands = None;
     }
@@ -241,7 +235,6 @@ impl Ended {
         verbs.join(" ")
     }
 
-    /// All events with that verb.
     pub fn all(&self, verb: &str) -> Vec<&Event> {
         self.events
             .iter()
@@ -249,7 +242,6 @@ impl Ended {
             .collect()
     }
 
-    /// The only event with that verb.
     #[track_caller]
     pub fn only(&self, verb: &str) -> &Event {
         let all = self.all(verb);
@@ -284,7 +276,6 @@ impl Event {
         items.map(decoded).collect()
     }
 
-    /// A value as a number.
     #[track_caller]
     pub fn number(&self, key: &str) -> f64 {
         let text = self.text(key);
@@ -292,7 +283,6 @@ impl Event {
             .unwrap_or_else(|_| panic!("{key}='{text}' in {self:?}"))
     }
 
-    /// A list of numbers.
     pub fn numbers(&self, key: &str) -> Vec<f64> {
         let of = |text: &String| text.parse().unwrap_or_else(|_| panic!("{key} in {self:?}"));
         self.list(key).iter().map(of).collect()

@@ -106,7 +106,6 @@ pub fn list<'a>(words: &[&'a str]) -> Vec<&'a str> {
     [&["history", "changes", "--format", "json"][..], words].concat()
 }
 
-/// The changes that were listed.
 pub fn changes(answer: Answer) -> Vec<Value> {
     let json = answer.expect_status(0).json();
     json["changes"].as_array().unwrap().clone()

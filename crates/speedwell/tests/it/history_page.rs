@@ -87,7 +87,6 @@ fn project() -> Project {
     project
 }
 
-/// The pages of both commands.
 fn pages() -> (Project, [PathBuf; 2]) {
     let project = project();
     let pages = ["trend", "changes"].map(|command| {

@@ -48,7 +48,6 @@ fn a_program_that_records_until_it_is_killed() {
         .unwrap();
 }
 
-/// Starts the program above.
 fn recording_into(path: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "--nocapture"])

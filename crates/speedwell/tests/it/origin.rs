@@ -8,7 +8,6 @@ fn repository() -> Option<Repository> {
     Some(Repository::new()?.with("g/quick.fake", "case n=1\n* 1 2 3\n"))
 }
 
-/// Measures the checkout.
 fn measure(repository: &Repository, words: &[&str]) {
     let words = [&["run", "g"][..], words].concat();
     repository.run(&words).expect_status(0);

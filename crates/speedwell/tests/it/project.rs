@@ -10,11 +10,9 @@ pub struct Project {
     folder: tempfile::TempDir,
     /// Value of `--db`, if it is not the project's own file.
     db: Option<PathBuf>,
-    /// Environment variables of every command.
     variables: Vec<(&'static str, PathBuf)>,
 }
 
-/// Result of a command.
 #[derive(Debug)]
 pub struct Answer {
     pub status: i32,
@@ -40,7 +38,6 @@ impl Project {
         self
     }
 
-    /// Stores results in another place.
     pub fn storing_in(self, place: &Place) -> Project {
         Project {
             db: Some(place.path()),
@@ -48,7 +45,6 @@ impl Project {
         }
     }
 
-    /// Adds a file.
     pub fn with(self, path: &str, text: &str) -> Project {
         let file = self.path(path);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -74,7 +70,6 @@ impl Project {
         self
     }
 
-    /// A path in the project.
     pub fn path(&self, inside: &str) -> PathBuf {
         self.folder.path().join(inside)
     }
@@ -96,7 +91,6 @@ impl Project {
         command
     }
 
-    /// Runs the command.
     pub fn run(&self, words: &[&str]) -> Answer {
         Answer::from(self.command(words).output().unwrap())
     }
@@ -152,13 +146,11 @@ impl Answer {
         self
     }
 
-    /// Parses stdout as JSON.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {self:#?}"))
     }
 
-    /// Asserts that stdout contains every text.
     #[track_caller]
     pub fn expect_stdout(self, texts: &[&str]) -> Answer {
         for text in texts {
@@ -170,7 +162,6 @@ impl Answer {
         self
     }
 
-    /// Asserts that stderr contains every text.
     #[track_caller]
     pub fn expect_stderr(self, texts: &[&str]) -> Answer {
         for text in texts {
@@ -195,7 +186,6 @@ pub fn is_current(product: &Path, inputs: &[PathBuf]) -> bool {
     all.all(|input| changed(&input).is_ok_and(|time| time < made))
 }
 
-/// The root of the repository.
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")

@@ -69,7 +69,6 @@ impl Line {
         format!("http://{}/core", self.address)
     }
 
-    /// Number of remaining cuts.
     fn left(&self) -> usize {
         self.cuts.lock().unwrap().len()
     }

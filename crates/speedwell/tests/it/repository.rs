@@ -72,13 +72,11 @@ impl Repository {
         self
     }
 
-    /// Commits everything.
     pub fn committed(self, subject: &str) -> Repository {
         self.commit(subject);
         self
     }
 
-    /// A path outside the repository.
     pub fn outside(&self, name: &str) -> PathBuf {
         self.outside.path().join(name)
     }

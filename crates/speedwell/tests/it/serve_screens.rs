@@ -9,7 +9,6 @@ use super::suite_projects::installed;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Every screen.
 fn screens() -> Vec<Screen> {
     let mut all = Vec::new();
     for width in [1280, 360] {

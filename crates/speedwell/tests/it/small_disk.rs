@@ -29,12 +29,10 @@ impl SmallDisk {
         Some(SmallDisk { folder })
     }
 
-    /// A path on it.
     pub fn path(&self, inside: &str) -> PathBuf {
         self.folder.path().join(inside)
     }
 
-    /// A new folder on it.
     pub fn folder(&self, name: &str) -> PathBuf {
         let folder = self.path(name);
         fs::create_dir(&folder).unwrap();

@@ -22,14 +22,12 @@ pub enum Effect {
     Note(&'static str),
     /// Number of iterations of the first value.
     Iterations(f64),
-    /// A file in the project.
     File(&'static str),
 }
 
 /// A project that is ready to be measured, and facts about its benchmarks.
 pub struct Suite {
     pub project: Project,
-    /// The target to measure.
     pub target: String,
     /// Environment variables of the tool.
     pub environment: Vec<(&'static str, OsString)>,
@@ -64,7 +62,6 @@ impl Suite {
         command
     }
 
-    /// Runs a command.
     pub fn run(&self, words: &[&str]) -> Answer {
         Answer::from(self.command(words).output().unwrap())
     }
@@ -194,7 +191,6 @@ fn rust(own: Suite) -> Option<Suite> {
     })
 }
 
-/// Bench target with criterion.
 pub fn criterion() -> Option<Suite> {
     rust(Suite {
         project: Project::new(),
@@ -213,7 +209,6 @@ pub fn criterion() -> Option<Suite> {
     })
 }
 
-/// Bench target with divan.
 pub fn divan() -> Option<Suite> {
     rust(Suite {
         project: Project::new(),
@@ -356,7 +351,6 @@ pub fn pytest_benchmark() -> Option<Suite> {
     })
 }
 
-/// A script of pyperf.
 pub fn pyperf() -> Option<Suite> {
     Some(Suite {
         environment: with_python()?,
@@ -403,7 +397,6 @@ fn cpp(file: &str, header: &str, package: &str, words: &[&str]) -> Option<PathBu
     }))
 }
 
-/// A program of Catch2.
 pub fn catch2() -> Option<Suite> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     let program = PROGRAM.get_or_init(|| cpp("cpp/sums.cpp", "catch2/catch.hpp", "catch2", &[]));
@@ -432,7 +425,6 @@ pub fn catch2() -> Option<Suite> {
     })
 }
 
-/// A program of google/benchmark.
 pub fn google_benchmark() -> Option<Suite> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     let program = PROGRAM.get_or_init(|| {

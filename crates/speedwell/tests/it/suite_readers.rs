@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 type Read = fn(&[u8]) -> anyhow::Result<Vec<Reported>>;
 
-/// Every recorded file with its reader.
 const RECORDED: [(&str, Read); 10] = [
     ("suites/jmh-list.txt", jmh::read),
     ("suites/jmh.json", jmh::read),

@@ -22,7 +22,6 @@ enum Statistic {
     Slope,
 }
 
-/// One process of a suite.
 struct Process {
     suite: fn() -> Option<Suite>,
     /// The command, with `OUTPUT` as the file of results.

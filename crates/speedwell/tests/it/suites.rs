@@ -74,7 +74,6 @@ fn starts(project: &Project) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// The stored runs.
 fn runs(project: &Project) -> Vec<serde_json::Value> {
     let exported = project
         .run(&["report", "--export", "jsonl"])

@@ -21,7 +21,6 @@ pub struct Server {
     pub token: String,
 }
 
-/// A response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -48,12 +47,10 @@ impl Server {
         }
     }
 
-    /// The URL of the project.
     pub fn url(&self) -> String {
         format!("http://{}/core", self.address)
     }
 
-    /// Its process id.
     pub fn pid(&self) -> rustix::process::Pid {
         rustix::process::Pid::from_child(&self.child)
     }
@@ -95,7 +92,6 @@ impl Server {
         rustix::process::kill_process(self.pid(), rustix::process::Signal::TERM).unwrap();
     }
 
-    /// Waits for its status.
     pub fn wait(&mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }

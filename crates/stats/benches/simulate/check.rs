@@ -5,7 +5,6 @@
 /// Counts cells out of tolerance.
 #[derive(Default)]
 pub struct Check {
-    /// Cells seen.
     pub cells: usize,
     /// Names of the cells out of tolerance.
     pub failures: Vec<String>,

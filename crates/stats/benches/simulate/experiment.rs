@@ -47,7 +47,6 @@ pub fn test(observations: &[Observation]) -> StratifiedRank {
 pub struct Course {
     /// Runs per side at the end.
     pub runs: usize,
-    /// Whether the sides were called different.
     pub is_rejected: bool,
     /// Where the equivalence stop would have ended it, if earlier.
     pub equivalent_at: Option<usize>,

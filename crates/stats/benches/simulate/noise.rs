@@ -9,7 +9,6 @@ use std::f64::consts::TAU;
 /// A named kind of noise.
 #[derive(Clone, Copy)]
 pub struct Model {
-    /// Name in tables.
     pub name: &'static str,
     /// One value per slot, in run order.
     pub series: fn(&mut Random, usize) -> Vec<f64>,

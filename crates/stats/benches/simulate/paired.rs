@@ -30,7 +30,6 @@ pub fn pairs(model: &Model, count: usize, change: f64, random: &mut Random) -> V
 pub struct Course {
     /// Pairs at the end.
     pub pairs: usize,
-    /// Whether the sides were called different.
     pub is_rejected: bool,
     /// Candidate over baseline at the end.
     pub ratio: f64,

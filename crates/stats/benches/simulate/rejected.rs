@@ -12,7 +12,6 @@ use super::repeat::repeat;
 use speedwell_stats::Observation;
 use speedwell_stats::test::fisher_exact;
 
-/// Runs a side.
 const RUNS: usize = 30;
 
 /// Value of the counter beyond which a run is rejected.

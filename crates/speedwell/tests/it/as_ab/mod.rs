@@ -9,7 +9,6 @@ use speedwell_results::formats;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Result of a call.
 pub struct Called {
     pub status: i32,
     pub stdout: String,

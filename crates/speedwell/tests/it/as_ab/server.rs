@@ -55,7 +55,6 @@ impl Server {
         self.seen.requests.load(Ordering::SeqCst)
     }
 
-    /// The heads of all requests.
     pub fn heads(&self) -> Vec<String> {
         self.seen.heads.lock().unwrap().clone()
     }
@@ -69,7 +68,6 @@ impl Drop for Server {
     }
 }
 
-/// An address without a listener.
 pub fn closed_port() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0")
         .unwrap()

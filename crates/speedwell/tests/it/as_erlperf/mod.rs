@@ -6,7 +6,6 @@ mod recorded;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Result of a call.
 struct Called {
     status: i32,
     stdout: String,

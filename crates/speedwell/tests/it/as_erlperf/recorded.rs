@@ -9,7 +9,6 @@ use serde_json::Value;
 use std::fs;
 use std::process::Command;
 
-/// A recorded case.
 struct Case {
     name: String,
     words: Vec<String>,

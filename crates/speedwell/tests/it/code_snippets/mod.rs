@@ -41,16 +41,13 @@ pub struct Module {
     pub snippet: Snippet,
 }
 
-/// The snippets of a language.
 pub struct Snippets {
     /// A runner that does nothing.
     pub empty: Snippet,
     /// Some arithmetic with an unused result. Each iteration depends on the previous one, so that
     /// only a harness that does not chain results lets it be optimized away.
     pub pure: Snippet,
-    /// Sleeps for 700 ms.
     pub sleep_700_ms: Snippet,
-    /// Sleeps for 20 ms.
     pub sleep_20_ms: Snippet,
     /// `init` traces `init` and returns 1000. `init_runner` traces `runner` and the shared value,
     /// and returns the shared value. The runner traces `turn` and the result of the previous

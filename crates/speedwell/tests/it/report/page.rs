@@ -23,7 +23,6 @@ fn of_findings(findings: &Findings) -> Document {
     findings_of(findings, &Output::default()).unwrap()
 }
 
-/// Pages of every kind of report.
 fn pages() -> Vec<(&'static str, String)> {
     let summaries = |summaries| Findings {
         summaries,
