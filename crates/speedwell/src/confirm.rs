@@ -215,7 +215,7 @@ fn answered(
     Ok(ended.or(answer).or(status::of_failures(&findings.failures)))
 }
 
-/// Names the machines that showed the change in the history, except this one.
+/// Warns about suspects that this machine has not measured before, naming the machines that have.
 fn elsewhere(session: &Session, suspects: &[Suspect]) -> Option<String> {
     let own = machine(&session.environment, session.origin.as_ref());
     let known: BTreeSet<&str> = (suspects.iter())

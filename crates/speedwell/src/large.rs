@@ -45,7 +45,7 @@ impl Wanted<'_> {
 /// Calls `work` with the selected part of a large session. Returns `None` for a small one.
 ///
 /// # Errors
-/// Fails if the file fails, if nothing is selected, or if `work` fails.
+/// Fails if the store fails, if nothing is selected, or if `work` fails.
 pub fn in_parts<T>(
     (store, number): (&Store, i64),
     wanted: &Wanted<'_>,
@@ -66,7 +66,7 @@ pub fn in_parts<T>(
 /// is known, given the session without its runs.
 ///
 /// # Errors
-/// Fails if the file fails, nothing is selected, or a metric, unit or chart does not fit.
+/// Fails if the store fails, nothing is selected, or a metric, unit or chart does not fit.
 pub fn document(
     of: (&Store, i64),
     wanted: &Wanted<'_>,
@@ -91,7 +91,7 @@ pub fn document(
 /// Loads the selected part of a session of any size.
 ///
 /// # Errors
-/// Fails if the file fails, or if the selection is too large to load.
+/// Fails if the store fails, or if the selection is too large to load.
 pub fn chosen(of: (&Store, i64), wanted: &Wanted<'_>) -> Result<Session> {
     let (store, number) = of;
     let read = in_parts(of, wanted, |stored| {

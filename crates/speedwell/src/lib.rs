@@ -147,8 +147,8 @@ enum InternalCommand {
     },
 }
 
-/// Arguments of a command that are described only if that command was typed. Describing those of
-/// all commands dominated the start-up time.
+/// Arguments of a command, built only if that command was typed: building those of all commands
+/// dominated the start-up time.
 #[derive(Debug)]
 struct Typed<T>(Box<T>);
 

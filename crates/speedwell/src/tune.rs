@@ -183,7 +183,7 @@ fn free(machine: &Machine) -> anyhow::Result<Lock<'_>> {
     Ok(lock)
 }
 
-/// Tunes this machine while this process does other work.
+/// Tunes this machine for other work of this process.
 pub struct Tuner {
     machine: Machine,
     request: Request,

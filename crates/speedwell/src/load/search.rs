@@ -1,5 +1,5 @@
-//! Load modes beyond plain loads: levels of concurrency, and searches for one or for a rate (`-c
-//! 1,2,4`, `-c max`, `--rate max`).
+//! Load modes beyond plain loads: levels of concurrency, and searches for one or for a rate
+//! (`-c 1,2,4`, `-c max`, `--rate max`).
 //!
 //! Decides which options conflict with a search, and which of its loads the limits apply to.
 

@@ -130,7 +130,7 @@ pub fn topology_files(args: &TopologyArgs) -> Written {
             (server, SERVER.to_owned()),
         ],
         target: file,
-        // The six variants take long enough with few requests.
+        // Few requests are enough for a look at six variants.
         beside: None,
         shortened: &["--set", "requests=500"],
     }

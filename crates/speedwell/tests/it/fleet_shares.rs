@@ -31,8 +31,8 @@ fn time_of(project: &Project, machines: &str) -> Duration {
     begin.elapsed()
 }
 
-/// `cargo test -p speedwell --test it --features http3,postgres -- fleet_shares --ignored
-/// --nocapture`, on an idle machine.
+/// On an idle machine:
+/// `cargo test -p speedwell --test it --features http3,postgres -- fleet_shares --ignored --nocapture`
 #[test]
 #[ignore = "takes four minutes, and needs an idle machine"]
 fn ten_machines_take_little_more_than_a_tenth_of_the_time_of_one() {

@@ -115,8 +115,8 @@ fn eight_machines_send_exactly_what_one_would() {
     );
 }
 
-/// `cargo test -p speedwell --test it --features http3,postgres -- eight_machines_begin --ignored
-/// --nocapture`, on an idle machine.
+/// On an idle machine:
+/// `cargo test -p speedwell --test it --features http3,postgres -- eight_machines_begin --ignored --nocapture`
 #[test]
 #[ignore = "needs an idle machine"]
 fn eight_machines_begin_within_a_millisecond() {

@@ -299,8 +299,8 @@ fn families_are_compared_by_the_rest_of_their_names() {
     assert_eq!(outcome.stdout.lines().count(), 8);
 }
 
-/// Generated pairs of files with every peculiarity. More of them: `scripts/check-compare-py --pairs
-/// 250`.
+/// Generated pairs of files with every peculiarity. More of them:
+/// `scripts/check-compare-py --pairs 250`.
 #[test]
 fn the_original_itself_says_the_same() {
     let script = repository().join("scripts/check-compare-py");
