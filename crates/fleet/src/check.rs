@@ -40,7 +40,7 @@ pub struct MachineCheck {
     pub remedy: String,
 }
 
-/// Checks a machine on which `program` is our program.
+/// Checks a machine; `program` is the path of our program there.
 ///
 /// # Errors
 /// Fails if the machine cannot be reached or the program does not run there.

@@ -106,7 +106,7 @@ fn of_name(name: &str) -> Option<Identity> {
         boot: Some(boot.to_owned()),
         pid,
         started_ticks: Some(ticks.parse().ok()?),
-        // `own` fills in the rest. A different boot ID means that the process has ended.
+        // The same machine: if the boot ID differs, the process has ended.
         ..Identity::own()
     })
 }

@@ -1,5 +1,5 @@
 //! Allows one measuring worker per machine, whoever started it. The kernel releases the lock when
-//! its holder ends for any reason. Parts of experiments share it.
+//! its holder ends for any reason. Roles of experiments share it with each other.
 //!
 //! Waiters queue on a second lock, the ticket, until they acquire the first, so shared holders
 //! cannot overtake a waiter that wants the machine exclusively. An experiment queues only once for
@@ -37,7 +37,7 @@ pub struct Turn {
 }
 
 impl MachineLock {
-    /// Shares the machine with the experiment that this part belongs to, which already holds the
+    /// Shares the machine with the experiment that this role belongs to, which already holds the
     /// lock; `None` while another process holds it exclusively. `folder` is the fleet folder on
     /// this machine.
     ///
@@ -243,7 +243,7 @@ mod tests {
         assert!(alone.come().unwrap().is_none());
         let mut later = want(true);
         assert!(later.come().unwrap().is_none(), "it has to wait");
-        // Parts of the current experiment do not queue.
+        // Roles of the current experiment do not queue.
         let (file, place) = super::first(&places).unwrap();
         assert!(super::take(&file, true, &place).unwrap());
         drop(file);

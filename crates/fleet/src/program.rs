@@ -9,7 +9,8 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
-/// Prints the digest of the file `$1` if it exists and the fleet folder `$2` belongs to us.
+/// Creates the fleet folder `$2` and, if it belongs to us, prints the digest of the file `$1` if
+/// there is one.
 const LOOK: &str = r#"umask 077
 mkdir -p "$2/programs" || exit 3
 [ -O "$2" ] || { echo "the folder $2 belongs to somebody else" >&2; exit 3; }

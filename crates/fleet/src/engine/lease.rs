@@ -1,5 +1,5 @@
-//! Allocates Slurm machines for all parts of an experiment at once: one heterogeneous job with a
-//! component per part, all or nothing. The job ends with the process that asked for it, however
+//! Allocates Slurm machines for all roles of an experiment at once: one heterogeneous job with a
+//! component per role, all or nothing. The job ends with the process that asked for it, however
 //! that process ends: a guard shell cancels the job at the end of its input, even while the job is
 //! still queued.
 //!
@@ -38,7 +38,7 @@ const LOOKS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)
 /// How long to wait for the job to end before leaving it to the guard.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// Machines needed by one part of an experiment.
+/// Machines needed by one role of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Component {
     /// Number of machines.
@@ -102,7 +102,7 @@ impl Guard {
 }
 
 impl Slurm {
-    /// Waits until machines for all parts are allocated; see [`super::Engine::lease`].
+    /// Waits until machines for all roles are allocated; see [`super::Engine::lease`].
     pub(super) fn lease(
         &self,
         name: &str,
@@ -172,7 +172,7 @@ impl Slurm {
         })
     }
 
-    /// salloc options for one part: whole machines, as for every job.
+    /// salloc options for one role: whole machines, as for every job.
     fn options_of(&self, part: &Component) -> Vec<String> {
         let mut options = vec![
             format!("--nodes={}", part.machines),

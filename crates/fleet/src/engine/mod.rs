@@ -205,7 +205,7 @@ impl Engine {
         }
     }
 
-    /// Allocates machines for all parts at once, or for none, in a job called `name`. Blocks until
+    /// Allocates machines for all roles at once, or for none, in a job called `name`. Blocks until
     /// they are available and calls `waits` now and then with the reason; an error from `waits`
     /// ends the wait. Returns `None` for engines without a scheduler.
     ///

@@ -336,8 +336,8 @@ fn state_of(state: &str, reason: &str) -> MachineState {
     match word {
         _ if does_not_answer => MachineState::Unfit("it does not answer".to_owned()),
         "idle" => MachineState::Free,
-        // Planned: the scheduler holds the node for a pending job. Blocked: another job has it
-        // exclusively.
+        // Planned: the scheduler holds the node for a pending job. Blocked: it is kept free next to
+        // an exclusive job.
         "allocated" | "mixed" | "completing" | "reserved" | "planned" | "blocked" => {
             MachineState::Busy
         }
