@@ -478,7 +478,7 @@ impl Coordinator<'_, '_, '_> {
     }
 
     /// Queries the engine about the jobs, reports why some have not started, and ends attempts
-    /// whose worker is gone; returns whether there were any.
+    /// whose worker is gone; returns whether there was news.
     fn look_after(&mut self, queue: &mut Queue) -> anyhow::Result<bool> {
         let mut jobs: Vec<JobId> = self.attempts.iter().map(|one| one.job.clone()).collect();
         jobs.sort();

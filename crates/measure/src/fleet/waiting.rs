@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Interval between checks of the spools: minimum and maximum.
 const LOOKS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
-/// Results that took a time t are noticed at most t divided by this later.
+/// A result that took the time `t` is noticed at most `t / LATER` late.
 const LATER: u32 = 20;
 /// Delay between handing out work and the first query about it.
 const FIRST: Duration = Duration::from_secs(1);

@@ -216,7 +216,7 @@ mod tests {
             });
             words.collect::<Vec<String>>()
         };
-        // Neither role can take a machine that the other could use.
+        // No machine suits both roles.
         let apart = [
             role("target", "server & !d", 1),
             role("load", "load & !d", 2),
