@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 /// Option that makes a worker print its name before anything else.
 pub const NAMED: &str = "--named";
 
-/// How often to check whether a worker has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// An engine's ID for accepted work.

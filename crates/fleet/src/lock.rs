@@ -28,7 +28,6 @@ pub struct MachineLock {
 /// A waiter for the machine lock.
 #[derive(Debug)]
 pub struct Turn {
-    /// Path of the machine lock.
     place: PathBuf,
     turn: File,
     is_shared: bool,

@@ -87,7 +87,6 @@ impl Drop for Guard {
 }
 
 impl Guard {
-    /// The reason why it has ended, if it has.
     fn ended(&mut self) -> Result<Option<String>> {
         let Some(status) = self.shell.try_wait()? else {
             return Ok(None);
@@ -141,7 +140,6 @@ impl Slurm {
         })
     }
 
-    /// Starts salloc, which requests the job.
     fn ask(&self, name: &str, parts: &[Component]) -> Result<Guard> {
         let mut words: Vec<String> = vec!["-c".into(), GUARD.into(), "sh".into(), "salloc".into()];
         for (at, part) in parts.iter().enumerate() {
@@ -195,7 +193,6 @@ impl Slurm {
         said(squeue.arg(format!("--name={name}")))
     }
 
-    /// Addresses of the job's machines.
     fn addresses(&self, allocation: &Allocation) -> Result<BTreeMap<String, IpAddr>> {
         let names = allocation.components.iter().map(|(name, _)| name.as_str());
         let names: Vec<&str> = names.collect();

@@ -154,7 +154,6 @@ mod tests {
         }
     }
 
-    /// Waits for the job and returns its final state.
     fn end_of(engine: &mut Engine, job: &crate::JobId) -> JobState {
         loop {
             let state = engine.state(std::slice::from_ref(job)).unwrap().remove(0);

@@ -145,7 +145,6 @@ impl Slurm {
         Ok(id.to_owned())
     }
 
-    /// Options that request a whole machine.
     fn exclusive(&self, machine: &str) -> [String; 3] {
         [
             "--exclusive".to_owned(),
@@ -283,7 +282,6 @@ fn arrays(numbers: &[u32], limit: u32) -> Vec<(u32, Vec<u32>)> {
     arrays
 }
 
-/// The array IDs of a job.
 fn ids(job: &JobId) -> impl Iterator<Item = &str> {
     job.0.split(',').filter(|id| !id.is_empty())
 }

@@ -75,7 +75,6 @@ struct Job {
 #[derive(Debug, Default)]
 struct Complaint {
     said: Arc<Mutex<Vec<u8>>>,
-    /// The reader thread.
     reading: Option<JoinHandle<()>>,
 }
 
@@ -194,7 +193,6 @@ impl Ssh {
         Ok(lines)
     }
 
-    /// Ends a detached worker.
     fn end(&self, machine: &str, folder: &Path, job: &JobId) -> Result<()> {
         let place = folder.to_string_lossy();
         let program = format!("{place}/bin/speedwell");
@@ -324,7 +322,6 @@ fn gather(child: &mut Child) -> Complaint {
     }
 }
 
-/// The last non-empty line.
 fn last_line(said: &[u8]) -> String {
     let said = String::from_utf8_lossy(said);
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
