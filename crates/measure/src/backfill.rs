@@ -236,7 +236,6 @@ fn known(plan: &Plan, session: &SessionRequest, store: &mut Store) -> Result<BTr
         .collect())
 }
 
-/// A backfill in progress.
 struct Filling<'a, 'l> {
     known: BTreeSet<String>,
     /// Earlier failures: revision ID, build command and session.

@@ -240,7 +240,6 @@ fn carry_out(
     Ok(ended)
 }
 
-/// A search in progress.
 struct Search<'a, 'l> {
     begin: Instant,
     plan: Plan,
@@ -250,7 +249,6 @@ struct Search<'a, 'l> {
     listener: &'a mut Listener<'l>,
     /// Revisions that are ready to be measured, as index on the line and variant.
     ready: Vec<(usize, Variant)>,
-    /// The last note.
     said: String,
 }
 
@@ -384,7 +382,6 @@ impl Search<'_, '_> {
         Ok(variant)
     }
 
-    /// Adds a variant to the session.
     fn add(&mut self, variant: &Variant) -> Result<()> {
         if self.session.variants.contains(variant) {
             return Ok(());

@@ -10,7 +10,7 @@ use speedwell_model::{Runs, Stopping, Variant};
 use speedwell_results::store::Store;
 use std::time::Duration;
 
-/// Runs per side in one comparison. Five blocks of four have 7776 arrangements, all of which are
+/// Runs per side in one comparison. Five blocks of four have 7776 arrangements, all of them
 /// counted, which gives p-values fine enough for a true error rate of 4.5 %; four blocks would give
 /// 4.2 % (docs/why/statistics.md, "Calibration").
 const RUNS: u32 = 10;
@@ -81,7 +81,6 @@ fn lengthen(plan: &mut Plan, runs: u32, comparisons: u32) {
     plan.design.stopping = Stopping::Fixed { runs };
 }
 
-/// Whether the variants differ only in their names.
 fn is_one_thing(variants: &[Variant]) -> bool {
     let [a, b] = variants else { return false };
     let named_alike = Variant {

@@ -72,7 +72,7 @@ impl Suspects {
     }
 }
 
-/// Drops all cases from the plans but those of these changes.
+/// Keeps only the cases of these changes in the plans.
 ///
 /// # Errors
 /// Fails if a case is missing.

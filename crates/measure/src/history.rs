@@ -335,7 +335,7 @@ fn is_of_what_was_measured(store: &Store, git: &Git, line: &[Revision]) -> Resul
         || git.is_shallow())
 }
 
-/// Orders revisions, or those of a branch, by their first measurement or import.
+/// Orders all revisions, or the revisions of a branch, by first measurement or import.
 fn as_measured(store: &mut Store, branch: Option<&str>, notes: &mut Vec<String>) -> Result<String> {
     let name = format!("{AS_MEASURED}{}", branch.unwrap_or_default());
     store.keep_line_as_measured(&name, branch)?;
@@ -453,7 +453,7 @@ fn relate(points: &mut Vec<TrendPoint>, references: &HashMap<i64, f64>) {
     });
 }
 
-/// What is read once and shared by all series.
+/// Data that is read once and shared by all series.
 struct Reading<'a> {
     line: String,
     request: &'a HistoryRequest,
@@ -765,8 +765,7 @@ mod tests {
 
     const LINE: &str = "line of a test";
 
-    /// A session at this position of the line; values are 5 % higher from 90 on and again from 170
-    /// on.
+    /// A session at this position of the line; values rise by 5 % at 90 and again at 170.
     fn measure(store: &mut Store, place: u32) -> i64 {
         let revision = |place: u32| Revision {
             id: format!("{place:040x}"),

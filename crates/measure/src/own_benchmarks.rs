@@ -124,7 +124,7 @@ fn packages(source: &Source, own: &Worktree) -> Option<String> {
     ))
 }
 
-/// Warns that results are not those of their revisions.
+/// Warns that results do not belong to their revisions.
 fn warning(variants: &[Variant]) -> Option<String> {
     let named: Vec<&Variant> = variants
         .iter()

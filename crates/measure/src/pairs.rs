@@ -129,11 +129,11 @@ fn check_kinds(plan: &Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A run of the baseline, with the share of its lifetime in which it wanted the processor.
+/// A trial run of the baseline.
 pub struct Tried {
     /// The run.
     pub run: Run,
-    /// The share.
+    /// Share of its lifetime in which it wanted the processor.
     busy: f64,
 }
 
@@ -229,7 +229,6 @@ impl Looks {
 /// Collects runs that did not fail.
 struct Tries<'a> {
     looks: &'a Looks,
-    /// The slot being tried.
     slot: u32,
     tried: Vec<Tried>,
 }

@@ -58,7 +58,7 @@ impl Plans {
         let mut suite = discover::common_benchmarks(sides, word, selection)?;
         let mut variants: Vec<Variant> = sides.iter().map(|side| side.variant.clone()).collect();
         if word.is_none() {
-            // Parts selected by a pattern are meant to be different benchmarks.
+            // Parts selected by a pattern are different benchmarks on purpose.
             for (variant, side) in variants.iter_mut().zip(sides) {
                 variant.work = side.work(&suite.jobs);
             }

@@ -32,7 +32,7 @@ const NOT_EXECUTED: [i32; 2] = [126, 127];
 /// Prefix of the reason when code does not compile.
 const NOT_COMPILED: &str = "does not compile: ";
 
-/// Rejects a plan of which nothing, or only one side, could be measured.
+/// Rejects a plan if nothing, or only one side, could be measured.
 ///
 /// # Errors
 /// Fails if a variant cannot be started, no benchmark can be listed, or no case has a requested
@@ -81,7 +81,6 @@ fn is_started_alike(one: &Variant, other: &Variant) -> bool {
     of(one) == of(other)
 }
 
-/// Lists some files under a variant.
 fn list_files(plan: &Plan, variant: &Variant) -> Result<()> {
     let mut sources: Vec<&Source> = Vec::new();
     for job in plan.jobs.iter().filter(|job| is_listed(job)) {

@@ -59,7 +59,7 @@ pub struct MeasureRequest {
 pub struct VariantRequest {
     /// The variants; empty to use those that files declare.
     pub given: Vec<Variant>,
-    /// Those that are revisions of the user's repository.
+    /// Variants that are revisions of the user's repository.
     pub revisions: Vec<RevisionRequest>,
     /// How to build revisions.
     pub build: BuildRequest,
@@ -254,7 +254,7 @@ impl VariantRequest {
 }
 
 impl PlanRequest {
-    /// Plans to measure what was found.
+    /// Builds the plan for the discovered cases.
     pub fn plan(&self, variants: Vec<Variant>, suite: &Suite) -> Plan {
         let mut sampling = Sampling {
             budget_ms: self.budget.map(milliseconds),
@@ -281,7 +281,7 @@ impl PlanRequest {
             baseline: variants[0].name.clone(),
             seed: self.seed.unwrap_or_else(draw_seed),
             runs_per_block,
-            // A confirmation asks whether there is a change; the interval tells how large it is.
+            // A confirmation asks whether there is a change; the interval shows its size.
             threshold: self.threshold.filter(|_| !self.confirms()),
             experiment: None,
             definitions: suite.definitions(),
@@ -421,7 +421,7 @@ pub struct Plans {
     pub plan: Plan,
     /// Results of describing the benchmarks.
     pub suite: Suite,
-    /// The session to resume, with what it has done.
+    /// The session to resume, with its finished work.
     pub resumed: Option<Resumed>,
     /// The machines held for an experiment whose roles are placed on machines.
     pub held: Option<Held>,
@@ -445,7 +445,7 @@ pub struct Resumed {
     pub number: i64,
     /// Its finished slots.
     pub done: BTreeSet<u32>,
-    /// Those of them that failed.
+    /// Finished slots that failed.
     pub failed: BTreeSet<u32>,
     /// Its runs if it is measured on this machine; of many, only those that are still needed.
     pub runs: Vec<Run>,

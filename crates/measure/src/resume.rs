@@ -1,4 +1,4 @@
-//! Loads the plan of an interrupted session and what it has done.
+//! Loads the plan and the finished work of an interrupted session.
 
 use super::{Listener, Plans, Resumed, revisions};
 use crate::reference;
@@ -14,7 +14,6 @@ use speedwell_suite as suite;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Explains why a session without a plan cannot be resumed.
 fn why_unplanned(store: &Store, number: i64) -> anyhow::Result<anyhow::Error> {
     let session = store.session_without_runs(number)?;
     if session.state == State::Imported {
@@ -82,7 +81,7 @@ pub fn resumed(
     })
 }
 
-/// What a session has done. Of more than `most` runs, omits those that are no longer needed.
+/// The finished work of a session. If it has more than `most` runs, omits those no longer needed.
 fn what_is_done(store: &Store, number: i64, plan: &Plan, most: usize) -> anyhow::Result<Resumed> {
     let done = store.finished_slots(number)?;
     // The workers of a distributed session know which of their cases are settled.

@@ -1,4 +1,4 @@
-//! Variants that are revisions of the user's repository: from what was typed to folders with built
+//! Variants that are revisions of the user's repository: turns typed names into folders with built
 //! programs.
 //!
 //! Decides how a revision is named, which files come from it and which from the user's checkout,
@@ -215,7 +215,7 @@ fn no_program(typed: &Path, own: &Worktree) -> String {
     )
 }
 
-/// Names variants without a name of their own after what was typed and its commit.
+/// Names variants without a name of their own after the typed revision and its commit.
 fn name(variants: &mut [Variant], revisions: &[RevisionRequest]) {
     for wanted in revisions.iter().filter(|wanted| wanted.names_variant) {
         let Some(own) = &variants[wanted.variant].worktree else {
@@ -257,7 +257,8 @@ fn fill(request: &mut VariantRequest, checkout: &Checkout) {
     }
 }
 
-/// Turns the variant of one revision into that of another, by replacing what was filled in.
+/// Turns the variant of one revision into that of another, by replacing the filled-in folder and
+/// revision.
 pub fn moved(variant: &Variant, to: &Worktree) -> Variant {
     let Some(from) = &variant.worktree else {
         return variant.clone();

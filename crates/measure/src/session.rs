@@ -1,4 +1,4 @@
-//! Measures a session as planned, stores it meanwhile, and reads it back.
+//! Measures a session as planned, storing it as it runs, and reads it back.
 //!
 //! Decides what to warn about beforehand and when a case needs no more runs. Start at [`measure`].
 

@@ -95,7 +95,6 @@ pub fn plans(mut request: EvalRequest, listener: &mut Listener<'_>) -> anyhow::R
     Ok(Plans::new(plan, suite))
 }
 
-/// Turns snippets into variants.
 fn variants_of(snippets: &[NamedSnippet]) -> Vec<Variant> {
     let variant = |named: &NamedSnippet| Variant {
         snippet: Some(named.snippet.clone()),

@@ -235,7 +235,6 @@ impl Search<'_, '_> {
     }
 }
 
-/// The case of a job at this concurrency.
 fn at_level(job: &Job, level: u32) -> Job {
     let mut job = job.clone();
     let case = job
@@ -247,7 +246,6 @@ fn at_level(job: &Job, level: u32) -> Job {
     job
 }
 
-/// Extracts the failure from an answer.
 fn fault(answer: Result<Option<speedwell_model::Cause>, Gone>) -> Option<Gone> {
     match answer {
         Ok(cause) => cause.map(Gone::new),

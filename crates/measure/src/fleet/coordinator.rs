@@ -489,7 +489,7 @@ impl Coordinator<'_, '_, '_> {
         let states = match self.engine.state(&jobs) {
             Ok(states) => states,
             Err(error) => {
-                // It may recover, and nothing measured meanwhile is lost.
+                // It may recover, and the workers' results are not lost.
                 self.warn(&format!("The engine does not answer: {error:#}"))?;
                 return Ok(false);
             }
@@ -524,7 +524,6 @@ impl Coordinator<'_, '_, '_> {
         Ok(has_news)
     }
 
-    /// Name of the machine that a job is for.
     fn machine_of(&self, job: &JobId) -> String {
         let own = self.attempts.iter().find(|attempt| attempt.job == *job);
         own.map_or_else(String::new, |attempt| {

@@ -109,7 +109,6 @@ impl Doubles {
     }
 }
 
-/// Whether these are the same executions.
 fn is_same(stored: &[Run], runs: &[Run]) -> bool {
     let begun = |runs: &[Run]| -> BTreeSet<(u32, i64)> {
         let begun = runs.iter().map(|run| (run.slot, run.started_unix_ms));

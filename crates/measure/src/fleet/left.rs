@@ -13,9 +13,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-/// Poll interval of the spools.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a worker may take to exit.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Reads requests from stdin, one per line, starts a detached worker for them and returns its name.

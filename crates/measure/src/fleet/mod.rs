@@ -159,7 +159,6 @@ fn conclude(
     Ok(())
 }
 
-/// The machines and shards of a resumed session.
 fn taken_up(
     store: &Store,
     number: i64,
@@ -326,7 +325,6 @@ fn repeat_on_each(plan: &mut Plan, machines: u32) {
     }
 }
 
-/// Cuts the plan into shards, each for one machine.
 fn divided(plan: &Plan, machines: &[FleetMachine], each: bool) -> Vec<StoredParcel> {
     let length = |job: &speedwell_harness::Job| expected_s(plan, job);
     let cases: Vec<(&str, f64)> = (plan.jobs.iter())
@@ -368,7 +366,6 @@ fn expected_s(plan: &Plan, job: &speedwell_harness::Job) -> f64 {
     run_s * f64::from(plan.runs_per_variant()) * plan.variants.len() as f64
 }
 
-/// Sends every machine what it needs.
 fn sent(
     engine: &mut Engine,
     fleet: &FleetRequest,

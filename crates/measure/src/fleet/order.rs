@@ -38,7 +38,7 @@ pub struct Order {
     pub parcel: Parcel,
     /// Slots that earlier attempts completed.
     pub done: BTreeSet<u32>,
-    /// Those of them that failed.
+    /// Completed slots that failed.
     pub failed: BTreeSet<u32>,
     /// Their runs, as lines of a spool.
     pub earlier: Vec<String>,

@@ -129,7 +129,6 @@ fn link_other(program: &Path, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An open connection.
 struct Line {
     child: Child,
     to: ChildStdin,

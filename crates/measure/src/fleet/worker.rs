@@ -22,7 +22,6 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Poll interval of the machine lock.
 const LOOK: Duration = Duration::from_millis(50);
 /// Shorter waits are not reported: shards of one session follow each other.
 const SOON: Duration = Duration::from_secs(60);
@@ -88,7 +87,6 @@ fn orders_of_input() -> Receiver<String> {
     receiver
 }
 
-/// Runs one attempt.
 fn attempt(
     folder: &Path,
     order: &Order,
@@ -118,7 +116,7 @@ fn attempt(
         reason: None,
     };
     let mut judge = Decider::new(&plan, &order.settings);
-    // Only sources of packages are sent: what is built from them depends on the machine.
+    // Only sources of packages are sent, because builds depend on the machine.
     let ready = fence
         .ensure_open()
         .and_then(|()| build_packages(&plan, &mut spool));
@@ -249,7 +247,6 @@ impl Fence<'_> {
         self.reason.clone()
     }
 
-    /// Fails if no further block may start.
     fn ensure_open(&mut self) -> anyhow::Result<()> {
         let reason = self.look();
         ensure!(reason.is_none(), "{}", reason.unwrap_or_default());

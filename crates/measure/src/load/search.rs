@@ -52,7 +52,6 @@ pub fn visits(
     }
 }
 
-/// The load of one visit at this level or rate.
 fn visit_spec(spec: &LoadSpec, level: f64, is_rate: bool) -> LoadSpec {
     let usual = if is_rate { RATE_TIME } else { CONCURRENCY_TIME };
     LoadSpec {
@@ -79,7 +78,6 @@ fn rules(request: &LoadRequest, search: &SearchRequest) -> Rules {
     search.rules(first, Rules::default().limit)
 }
 
-/// A search in progress.
 struct Search<'a, 't> {
     request: &'a LoadRequest,
     from: &'a mut Option<Generators>,
@@ -171,7 +169,7 @@ impl Search<'_, '_> {
                 event => tell(event),
             },
         )?;
-        // Redirects change the address; identify the load by what was typed.
+        // Redirects change the address; identify the load by the typed one.
         run.label = label;
         let same = |other: &&LoadRun| {
             other.label == run.label && other.requested.pace == run.requested.pace

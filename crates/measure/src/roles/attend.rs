@@ -201,7 +201,6 @@ impl PlacedSession {
     }
 }
 
-/// Why a machine is unavailable, if it is.
 fn unfit(known: &[FleetMachine], name: &str) -> Option<String> {
     let Some(machine) = known.iter().find(|known| known.name == name) else {
         return Some("it is not in the fleet any more".to_owned());

@@ -162,7 +162,7 @@ mod tests {
             machine("b", &["lab", "fast"]),
             machine("c", &["lab"]),
         ];
-        // The target could use any machine and would take the first; the load needs 'a' and 'c'.
+        // The target could use any machine and would take the first, but the load needs 'a'.
         let roles = [
             role("target", "lab", 1),
             role("db", "fast | a", 1),

@@ -139,7 +139,6 @@ fn placement(place: &Place, dealt: &[Vec<usize>], machines: Vec<PlacedMachine>) 
     placement
 }
 
-/// Gathers the bundle that every machine gets.
 fn bundle(root: &Path) -> Result<Bundle> {
     let wanted = [
         Wanted::Folder {
@@ -154,7 +153,6 @@ fn bundle(root: &Path) -> Result<Bundle> {
     Bundle::gather(&wanted)
 }
 
-/// Sends machines what they need.
 struct Sender<'a> {
     engine: Engine,
     file: &'a FleetFile,

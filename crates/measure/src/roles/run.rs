@@ -157,7 +157,6 @@ fn start_services(
     Ok(())
 }
 
-/// Ends services in reverse order.
 fn end_all(services: Vec<Role>, done: &mut Done) -> Fallible<()> {
     let mut ended = Ok(());
     for service in services.into_iter().rev() {

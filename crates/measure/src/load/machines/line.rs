@@ -12,7 +12,6 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Bytes of stderr to keep.
 const COMPLAINT_BYTES: u64 = 4096;
 
 /// State of the machine at the other end.

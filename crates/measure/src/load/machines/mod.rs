@@ -2,7 +2,7 @@
 //! agreed time, and their measurements are merged.
 //!
 //! A latency is a difference of times on one machine, so clock offsets do not affect it. They only
-//! affect when a machine starts and where its timeline lies in that of the whole load. Start at
+//! affect when a machine starts and how its timeline is aligned with the others. Start at
 //! [`Generators`]; [`worker`] is the remote side.
 
 pub(crate) mod line;
@@ -230,7 +230,6 @@ fn attend(lines: &[Line], board: &Board, stop: &AtomicBool, watch: &mut dyn FnMu
     }
 }
 
-/// Machines that have been silent for too long.
 fn silent(seen: &[Seen], stopped: Option<Instant>) -> Vec<usize> {
     let is_silent = |own: &Seen| {
         let too_long = own.heard.is_some_and(|heard| heard.elapsed() > SILENCE);
@@ -240,7 +239,6 @@ fn silent(seen: &[Seen], stopped: Option<Instant>) -> Vec<usize> {
     (0..seen.len()).filter(|&at| is_silent(&seen[at])).collect()
 }
 
-/// Merges the parts into one load.
 fn add_up(names: &[&str], orders: &[WorkerOrder], seen: Vec<Seen>) -> Result<Sent> {
     let has_begun = seen.iter().any(|own| own.reported.is_some());
     if !has_begun {
@@ -278,7 +276,6 @@ fn add_up(names: &[&str], orders: &[WorkerOrder], seen: Vec<Seen>) -> Result<Sen
     })
 }
 
-/// Explains why no machine measured anything.
 fn why_not(names: &[&str], seen: &[Seen]) -> anyhow::Error {
     if process::interrupted() {
         return process::Interrupted.into();
@@ -294,7 +291,6 @@ fn why_not(names: &[&str], seen: &[Seen]) -> anyhow::Error {
     }
 }
 
-/// The report on one machine.
 fn part(name: &str, order: &WorkerOrder, own: &Seen, began_ns: Option<i64>) -> LoadPart {
     let offset = own
         .ready
@@ -436,7 +432,7 @@ mod tests {
         assert_eq!(counts, [3334, 3334, 3333]);
         let began: Vec<Option<i64>> = sent.parts.iter().map(|part| part.began_ns).collect();
         assert_eq!(began, [Some(1_000), Some(0), Some(300_000_000)]);
-        // The timeline of the last machine lies in the fourth interval, where it was.
+        // The timeline of the last machine is placed in the fourth interval.
         let ok: Vec<u64> = (sent.measured.timeline.ticks.iter())
             .map(|tick| tick.ok)
             .collect();

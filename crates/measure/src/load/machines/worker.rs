@@ -33,7 +33,6 @@ pub const COMMAND: &str = "perform-load";
 const CONNECTS: usize = 8;
 /// Delay between trial connections, so that the server accepts one before the next arrives.
 const BETWEEN_CONNECTS: Duration = Duration::from_millis(10);
-/// Timeout of a trial connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 /// What a machine reports before a load.
