@@ -84,8 +84,8 @@ impl Clock {
     }
 
     /// Longest single wait for something real, such as a process or a socket, if the whole wait may
-    /// last `longest` by this clock. A movable clock may be moved meanwhile, so it has to be
-    /// checked again soon.
+    /// last `longest` by this clock. A movable clock may be moved during the wait, so it is checked
+    /// again soon.
     #[inline]
     pub fn turn(self, longest: Duration) -> Duration {
         match self.0 {

@@ -290,13 +290,11 @@ fn is_passing(status: StatusCode, asked: Option<Duration>) -> bool {
     passing.contains(&status) || is_limit || status.is_server_error()
 }
 
-/// The delay of the Retry-After header.
 fn retry_after(answer: &Response<Body>) -> Option<Duration> {
     let seconds = answer.headers().get("retry-after")?.to_str().ok()?;
     seconds.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// Whether another page of a list follows.
 fn goes_on(answer: &Response<Body>) -> bool {
     let field = |name: &str| {
         answer

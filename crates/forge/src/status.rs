@@ -160,7 +160,6 @@ impl State {
 const MEASURED: &str = " (measured ";
 
 impl Status {
-    /// The description, followed by the time of the measurement.
     fn described(&self) -> String {
         let at = self.at_unix_ms.and_then(|at| i64::try_from(at).ok());
         let time = at.and_then(|at| Timestamp::from_millisecond(at).ok());

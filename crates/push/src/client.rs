@@ -13,7 +13,6 @@ use ureq::http::{Method, Request, Response, StatusCode};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
-/// Connect timeout.
 const CONNECTING: Duration = Duration::from_secs(10);
 /// Timeout of a whole request: 8 MiB take four minutes at 32 kB/s.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -126,7 +125,7 @@ impl Client {
         }
     }
 
-    /// Sends a session, of which the server may already have any part.
+    /// Sends a session. The server may already have any part of it.
     ///
     /// # Errors
     /// Fails if the server is unreachable or rejects the session.
@@ -279,7 +278,6 @@ fn place_of(body: &Value) -> Result<u64, Failure> {
     lines.ok_or_else(|| Failure::passing("the server does not say how far it is"))
 }
 
-/// Interprets a response.
 fn judged(mut answer: Response<Body>) -> Result<Answer, Failure> {
     let status = answer.status();
     let after = answer.headers().get("retry-after");
@@ -321,7 +319,6 @@ fn judged(mut answer: Response<Body>) -> Result<Answer, Failure> {
     })
 }
 
-/// Formats the message of a refusal.
 fn said(status: StatusCode, body: &Value) -> String {
     if status.is_redirection() {
         return format!(

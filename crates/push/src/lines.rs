@@ -31,7 +31,7 @@ pub enum Text<'a> {
     Filed(&'a Filed),
 }
 
-/// A file of lines, of which only a part is in memory at a time.
+/// A file of lines that is read in parts.
 #[derive(Debug)]
 pub struct Filed {
     file: File,
