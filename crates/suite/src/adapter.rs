@@ -1,7 +1,7 @@
 //! Adapters: how benchmarks of another suite are listed, executed one by one, and read, as a table `[suite.NAME]`.
 //!
 //! Decides what such a table may say and checks it whole. It must not know how processes are started or what outputs mean.
-//! Start at [`Adapter::read_all`]; docs/guide/suites.md describes the keys.
+//! Start at [`Adapter::read_all`]; docs/reference/suites.md describes the keys.
 
 use super::part::{Part, nearest_of};
 use super::tree;

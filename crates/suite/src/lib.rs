@@ -2,7 +2,7 @@
 //!
 //! It decides what such a file may say and checks it whole before anything is started: an unknown key
 //! is an error with its line and the nearest known one. It must not know how benchmarks are performed.
-//! [`source`] reads the text, [`experiment::Experiment::parse`] resolves what it means (docs/guide/experiments.md), the
+//! [`source`] reads the text, [`experiment::Experiment::parse`] resolves what it means (docs/reference/experiment-file.md), the
 //! short form `[benchmark.NAME]` included (docs/guide/definition-files.md). On the way, `tree.rs` finds the lines,
 //! `reader.rs` fills types that derive serde's `Deserialize`, and `placeholders.rs` fills texts.
 

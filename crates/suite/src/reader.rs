@@ -48,7 +48,7 @@ fn example(key: &str) -> &'static str {
         "kind" => "kind = \"server\", \"command\" or \"function\"",
         "expr" => "expr = \"throughput(new) > throughput(old)\"",
         "match" => "match = { server = \"express\" }",
-        _ => "docs/guide/experiments.md describes the keys",
+        _ => "docs/reference/experiment-file.md describes the keys",
     }
 }
 

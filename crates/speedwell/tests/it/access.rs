@@ -1,5 +1,5 @@
 //! Who may do what on a server, by what is asked of the program that is served, on both back ends. The threats that are
-//! numbered here are those of docs/guide/server.md.
+//! numbered here are those of docs/reference/security.md.
 
 use super::back_ends::{Place, on_both};
 use super::dashboard::{Dashboard, Reply};

@@ -1,4 +1,4 @@
-//! Threat T3 of docs/guide/server.md: texts that would like to be statements, in every value of every address, on both back
+//! Threat T3 of docs/reference/security.md: texts that would like to be statements, in every value of every address, on both back
 //! ends. Which addresses take which values is what the server says of itself: pages in their refusals, the API in its description.
 
 use super::back_ends::{Place, on_both};

@@ -1,4 +1,4 @@
-//! What taking sessions in costs a server. It measures, so it is ignored; the figures in docs/guide/server.md come from
+//! Measures the cost of receiving sessions; ignored by default:
 //!
 //! `cargo test --release -p speedwell --features postgres --test it -- --ignored --nocapture costs`
 

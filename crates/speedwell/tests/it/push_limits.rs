@@ -1,5 +1,5 @@
 //! What a server takes from strangers, and what not: sessions that are too much or damaged, bombs, tokens for something else.
-//! The threats that are numbered here are those of docs/guide/server.md.
+//! The threats that are numbered here are those of docs/reference/security.md.
 
 #![expect(clippy::too_many_lines, reason = "a story is told in one piece")]
 

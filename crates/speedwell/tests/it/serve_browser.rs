@@ -1,5 +1,5 @@
 //! The dashboard in a real browser that is told to do it harm, and one that is there while the server is started again. The
-//! threats that are numbered here are those of docs/guide/server.md.
+//! threats that are numbered here are those of docs/reference/security.md.
 
 use super::back_ends::Place;
 use super::browser::{Page, REBOUND, Screen};

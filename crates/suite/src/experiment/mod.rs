@@ -3,7 +3,7 @@
 //!
 //! It decides what such a file may say, and what each run has to do; everything is checked when the
 //! file is read, down to the last case under the last variant. Nothing is executed here. The grammar
-//! is in docs/guide/experiments.md. Every table of the file is a type that derives `Deserialize` and `JsonSchema`, named
+//! is in docs/reference/experiment-file.md. Every table of the file is a type that derives `Deserialize` and `JsonSchema`, named
 //! `...Keys`, whose comments are what editors show. Start at [`FileKeys`] and [`Experiment::parse`];
 //! [`Experiment::assignment`] is in `assignment.rs`.
 //!
