@@ -1,7 +1,7 @@
 //! Computes the figures of a report from the results of a load.
 //!
 //! Defines what the original's terms mean (docs/reference/ab.md). Knows nothing of printing. Start
-//! at [`Figures::of`]; the methods below it hold the formulas of rates.
+//! at [`Figures::from_measured`]; the methods below it hold the formulas of rates.
 
 use crate::ab::arguments::Request;
 use speedwell_load::latency::{LEAST_CONCURRENCY, Outcome};
