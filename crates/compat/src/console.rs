@@ -118,7 +118,7 @@ impl Console<'_> {
             Ok(status) => status,
             Err(error) if is_broken_pipe(&error) => READER_GONE,
             Err(error) => {
-                // Nobody would notice that standard error is closed.
+                // If standard error is closed, too, the failure cannot be reported.
                 let error = format!("{error:#}");
                 let _ = writeln!(self.stderr, "{tool}: {}", visible(&error));
                 REFUSED

@@ -329,7 +329,7 @@ pub struct ScatterStep<'a> {
     pub from: &'a ScatterPoint,
     /// Next point.
     pub to: &'a ScatterPoint,
-    /// Ratio of the next point's mean rate to that of the first.
+    /// Mean rate of the next point, divided by the first one's.
     pub ratio: f64,
     /// Two-sided Mann-Whitney p value.
     pub p: Option<f64>,

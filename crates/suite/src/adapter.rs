@@ -97,7 +97,7 @@ pub struct AdapterKeys {
     pub better: Option<Direction>,
     /// Arguments for -t, -n, -i and -w.
     pub options: Options,
-    /// Defaults of the user's options; without them, those of the suite.
+    /// Defaults of the user's options, instead of the suite's own.
     pub usual: Usual,
     /// Arguments for a trial (--test) that replace all options.
     pub trial: Option<Vec<String>>,
@@ -164,7 +164,7 @@ pub enum Build {
     Tool(Tool),
 }
 
-/// Build tool that reports what it built.
+/// Build tool that reports its outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Tool {

@@ -86,7 +86,7 @@ impl Placeholders {
         self.later.push(name);
     }
 
-    /// Sets what they belong to in messages: `under the variant 'red'`.
+    /// Sets their owner for messages: `under the variant 'red'`.
     pub fn belong_to(&mut self, owner: String) {
         self.owner = owner;
     }

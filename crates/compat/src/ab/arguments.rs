@@ -14,11 +14,8 @@ pub const TOOL: &str = "ab";
 /// Parsed command line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
-    /// Print the usage.
     Help,
-    /// Print the version.
     Version,
-    /// Run a test.
     Test(Box<Request>),
 }
 
@@ -71,7 +68,6 @@ impl Default for Attributes {
     }
 }
 
-/// TLS options.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Security {
     /// `--insecure`.
@@ -110,7 +106,6 @@ pub struct Shown {
 /// Options of a test.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
-    /// URL as typed.
     pub url: String,
     /// `-n`; absent with `-t` alone.
     pub requests: Option<u64>,
@@ -148,9 +143,7 @@ pub struct Request {
     pub is_http10: bool,
     /// `--verify`: text that every body must contain.
     pub verify: Option<String>,
-    /// TLS options.
     pub security: Security,
-    /// Report options.
     pub shown: Shown,
 }
 
@@ -204,7 +197,7 @@ impl Command {
     /// Parses a command line.
     ///
     /// # Errors
-    /// Returns a sentence fragment that explains what is wrong.
+    /// Returns a sentence fragment that explains the error.
     pub fn parse(arguments: &[String]) -> Result<Command, String> {
         let read = arguments::getopt(arguments, find).map_err(explained)?;
         let mut request = Request::plain();

@@ -270,15 +270,11 @@ pub type Part = fn(Timing) -> u64;
 /// Statistics of one kind of time, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// Minimum.
     pub least_ns: u64,
-    /// Mean.
     pub mean_ns: f64,
     /// Sample standard deviation (n - 1); 0 for a single value.
     pub deviation_ns: f64,
-    /// Median.
     pub median_ns: u64,
-    /// Maximum.
     pub greatest_ns: u64,
 }
 

@@ -1,6 +1,6 @@
 //! Runs a test: the first request alone, then the load, with progress and the output of `-v`.
 //!
-//! Decides when a test is aborted and what is printed during it; `report.rs` prints the results.
+//! Decides when a test is aborted and the output during it; `report.rs` prints the results.
 //! The original prints every response as it arrives, which would be part of the measurement. So
 //! `-v` shows responses after the test, and only the first one's body. Start at
 //! [`Test::carry_out`].
@@ -39,7 +39,6 @@ pub struct Tested {
 }
 
 impl Tested {
-    /// Builds the report.
     pub fn report<'a>(&self, request: &'a Request, url: &'a Url) -> Report<'a> {
         let probe = self.probe.as_ref();
         Report {
@@ -159,7 +158,6 @@ impl<'a> Test<'a> {
         Ok(())
     }
 
-    /// Runs the load.
     fn load(
         &self,
         tested: &mut Tested,

@@ -197,12 +197,10 @@ pub fn body(request: &Request, directory: &std::path::Path) -> Result<Option<Vec
         .map(Some)
 }
 
-/// Host and port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
     /// Name or IP address; IPv6 without brackets.
     pub name: String,
-    /// Port.
     pub port: u16,
 }
 
@@ -211,7 +209,6 @@ pub struct Host {
 pub struct Url {
     /// Whether the scheme is `https`.
     pub is_tls: bool,
-    /// Server.
     pub host: Host,
     /// Path and query.
     pub path: String,

@@ -235,7 +235,6 @@ impl Projection {
             .join(" ")
     }
 
-    /// Sorts keys.
     pub fn sort(&self, keys: &mut [Key]) {
         let order = self.order();
         keys.sort_by(|a, b| {

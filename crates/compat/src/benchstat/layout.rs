@@ -4,11 +4,8 @@
 /// Alignment of text within a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Left.
     Left,
-    /// Center.
     Centre,
-    /// Right.
     Right,
 }
 
@@ -34,7 +31,6 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Starts a row.
     pub fn row(&mut self) {
         if !self.cells.is_empty() {
             self.row += 1;

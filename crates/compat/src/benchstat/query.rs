@@ -39,9 +39,7 @@ impl Wanted {
 /// One part of a projection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// Key of a result.
     pub key: String,
-    /// Order of its values.
     pub order: PartOrder,
 }
 

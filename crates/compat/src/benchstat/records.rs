@@ -12,9 +12,7 @@ use std::collections::HashMap;
 /// One key of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// Key.
     pub key: String,
-    /// Value.
     pub value: String,
     /// Whether it comes from a line of the file; the file's own name does not.
     pub is_in_file: bool,
@@ -38,7 +36,6 @@ pub struct Record {
     pub name: String,
     /// Configuration in the order of the original.
     pub settings: Vec<Setting>,
-    /// Figures of the result.
     pub figures: Vec<Figure>,
 }
 

@@ -34,7 +34,6 @@ pub struct Summary {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Remarks.
     pub warnings: Vec<String>,
 }
 
@@ -44,7 +43,6 @@ pub struct Comparison {
     p: f64,
     sizes: (usize, usize),
     alpha: f64,
-    /// Remarks.
     pub warnings: Vec<String>,
 }
 

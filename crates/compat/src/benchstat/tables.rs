@@ -25,17 +25,14 @@ pub struct Rules {
     pub alpha: f64,
 }
 
-/// Values of one cell.
 #[derive(Debug, Default)]
 struct Values {
     values: Vec<f64>,
     rest: BTreeSet<Key>,
 }
 
-/// One cell.
 #[derive(Debug, Clone)]
 pub struct Cell {
-    /// Summary of its values.
     pub summary: Summary,
     /// Remarks on its values.
     pub warnings: Vec<String>,
@@ -50,20 +47,14 @@ pub struct Geomean {
     pub mean: Option<f64>,
     /// Geometric mean of all ratios to the baseline.
     pub ratio: Option<f64>,
-    /// Remarks.
     pub warnings: Vec<String>,
 }
 
-/// One table.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// Key of the table.
     pub key: Key,
-    /// Unit of its values.
     pub unit: String,
-    /// Names of the rows.
     pub rows: Vec<String>,
-    /// Keys of the columns.
     pub columns: Vec<Key>,
     /// Cells, row by row.
     pub cells: Vec<Vec<Option<Cell>>>,
@@ -76,7 +67,6 @@ pub struct Table {
 pub struct Tables {
     /// How they were made; the projections hold the names and the order of fields.
     pub rules: Rules,
-    /// Tables in order.
     pub tables: Vec<Table>,
 }
 
@@ -84,7 +74,6 @@ pub struct Tables {
 type Cells = BTreeMap<(Key, Key), Values>;
 
 impl Tables {
-    /// Builds the tables.
     pub fn new(mut rules: Rules, results: &[Record], records: &Records) -> Tables {
         let mut collected: BTreeMap<Key, Cells> = BTreeMap::new();
         for record in results {

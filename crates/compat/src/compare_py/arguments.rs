@@ -12,11 +12,9 @@ pub const TOOL: &str = "compare.py";
 /// Parsed command line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
-    /// Print the help text.
     Help,
     /// No mode was given.
     Nothing,
-    /// Compare two sides.
     Compare(Request),
 }
 
@@ -54,9 +52,7 @@ pub enum Color {
     Unsaid,
     /// On a terminal, unless `NO_COLOR` is set.
     Auto,
-    /// Always.
     Always,
-    /// Never.
     Never,
 }
 
@@ -95,7 +91,7 @@ impl Command {
     /// Parses a command line.
     ///
     /// # Errors
-    /// Returns a sentence fragment that explains what is wrong.
+    /// Returns a sentence fragment that explains the error.
     pub fn parse(arguments: &[String]) -> Result<Command, String> {
         let mut reading = Reading::new(arguments);
         while let Some(word) = reading.rest.next() {

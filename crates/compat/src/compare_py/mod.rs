@@ -62,7 +62,7 @@ fn compare(request: &Request, console: &mut Console<'_>) -> Result<i32> {
     comparison.show(&sources, [first, second], console)
 }
 
-/// What is compared, and how it is shown.
+/// Settings of a comparison and of its output.
 struct Comparison<'q> {
     request: &'q Request,
     /// Filters of the mode, and the text that replaces their matches.

@@ -1,6 +1,6 @@
 //! Messages that the original lacks: sentences for standard error and lines below the table.
 //!
-//! Decides what is worth reporting about a comparison, and the wording; knows nothing of the
+//! Decides which facts about a comparison to report, and the wording; knows nothing of the
 //! table's layout. Start at [`Remarks`].
 
 use super::side::Side;
@@ -28,7 +28,6 @@ const CIRCUMSTANCES: [&str; 6] = [
 pub struct Remarks<'r> {
     /// Names of the sides as typed by the user.
     pub labels: [&'r str; 2],
-    /// Comparison.
     pub table: &'r UTestTable<'r>,
 }
 

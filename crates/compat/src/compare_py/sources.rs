@@ -176,14 +176,12 @@ const ELF: &[u8] = b"\x7fELF";
 pub struct Input {
     /// Name as typed by the user; standard input is `<stdin>`, as in Python.
     pub label: String,
-    /// Kind of the input.
     pub kind: Kind,
 }
 
 /// Kind of an input.
 #[derive(Debug)]
 pub enum Kind {
-    /// A result file.
     Results(ResultFile),
     /// A program, by a path that contains a slash.
     Program(PathBuf),

@@ -41,13 +41,11 @@ const END: &str = "\x1b[0m";
 /// How a table is shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Table<'t> {
-    /// Figures to show.
     pub figures: &'t UTestTable<'t>,
     /// Whether repetitions are omitted.
     pub aggregates_only: bool,
     /// p values below this are green.
     pub alpha: f64,
-    /// Whether colors are used.
     pub colors: bool,
     /// Rules for widths and colors of what the original does not expect.
     pub rules: Rules,

@@ -32,13 +32,11 @@ pub struct Job {
     /// Name of the snippet in the protocol.
     name: String,
     machine: usize,
-    /// Snippet.
     pub known: Known,
     /// Current number of workers.
     pub workers: u32,
-    /// Errors so far.
     pub faults: Vec<Fault>,
-    /// Cost of an empty iteration beside the snippet, in nanoseconds.
+    /// Cost of an empty iteration in the snippet's VM, in nanoseconds.
     pub empty_ns: Option<f64>,
 }
 

@@ -186,18 +186,14 @@ pub fn unit(request: &Request) -> Unit {
 /// Maximum number of visits of a level that may be as good as the best.
 const MOST_PASSES: u32 = 3;
 
-/// One pass.
 #[derive(Debug, Clone)]
 pub struct Pass {
-    /// Number of workers.
     pub workers: u32,
-    /// Samples of the pass.
     pub taken: Taken,
 }
 
 /// Results of a search.
 pub struct Squeezed {
-    /// All passes in order.
     pub passes: Vec<Pass>,
     /// Index of the last pass with the smallest number of workers that is as good as any; `None`
     /// without a pass.

@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 /// A snippet ready to be measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known {
-    /// Snippet to execute.
     pub snippet: Snippet,
     /// Name in tables.
     pub label: String,
@@ -26,7 +25,7 @@ pub struct Known {
     pub lacks_dot: bool,
 }
 
-/// Creates a snippet from what was typed; files are resolved against `directory`.
+/// Creates a snippet from an argument; files are resolved against `directory`.
 ///
 /// # Errors
 /// A file cannot be read, or does not contain calls.

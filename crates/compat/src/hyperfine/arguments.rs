@@ -10,11 +10,8 @@ use std::path::PathBuf;
 /// Parsed command line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Asked {
-    /// `--help`.
     Help,
-    /// `--version`.
     Version,
-    /// Measure commands.
     Measure(Box<Request>),
 }
 
@@ -76,7 +73,6 @@ pub enum Executor {
 /// Nonzero statuses that do not count as failures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ignored {
-    /// None.
     Nothing,
     /// All, and termination by a signal.
     Everything,
@@ -119,22 +115,16 @@ pub enum Sort {
     Auto,
     /// As typed.
     Command,
-    /// By time.
     MeanTime,
 }
 
 /// Export format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Export {
-    /// `--export-asciidoc`.
     AsciiDoc,
-    /// `--export-csv`.
     Csv,
-    /// `--export-json`.
     Json,
-    /// `--export-markdown`.
     Markdown,
-    /// `--export-orgmode`.
     Org,
 }
 
@@ -210,7 +200,6 @@ const NEEDS: &[(&str, &str)] = &[
 /// contradictory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// Reason.
     pub reason: String,
     /// Exit status, as in the original.
     pub status: i32,

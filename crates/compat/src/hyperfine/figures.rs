@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-/// Times of one run in seconds, without those of the shell.
+/// Times of one run in seconds, without the shell's share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timing {
     /// Wall time.
@@ -31,21 +31,16 @@ pub struct Figures {
     pub title: String,
     /// Names and values of its parameters.
     pub parameters: Vec<(String, String)>,
-    /// Runs of the command.
     pub runs: Vec<Timing>,
-    /// Mean time.
     pub mean: f64,
     /// Standard deviation of times; `None` for one run.
     pub deviation: Option<f64>,
-    /// Median time.
     pub median: f64,
     /// Mean CPU time in user mode.
     pub user: f64,
     /// Mean CPU time in the kernel.
     pub system: f64,
-    /// Minimum time.
     pub least: f64,
-    /// Maximum time.
     pub most: f64,
 }
 
@@ -159,14 +154,13 @@ impl Unit {
     }
 }
 
-/// A command's mean relative to that of the reference.
+/// A command's mean relative to the reference's.
 #[derive(Debug, Clone)]
 pub struct Relative<'a> {
-    /// Figures of the command.
     pub figures: &'a Figures,
     /// Ratio of its mean to the reference's, or the inverse if it is faster: 1 or more.
     pub ratio: f64,
-    /// Standard deviation of the ratio, propagated from those of the means.
+    /// Standard deviation of the ratio, propagated from the means' deviations.
     pub deviation: Option<f64>,
     /// Whether it is the reference.
     pub is_reference: bool,

@@ -354,7 +354,7 @@ impl<'a> Measuring<'a> {
         Ok(None)
     }
 
-    /// Returns the times of an execution without those of the shell, but at least 0.
+    /// Returns the times of an execution without the shell's share, but at least 0.
     fn timing(&self, timed: &Timed) -> Timing {
         let seconds = |ns: u64| ns as f64 / 1e9;
         let shell = &self.shell;

@@ -165,7 +165,7 @@ impl Watcher for Shown<'_, '_> {
 
     fn keep(&mut self, figures: &[Figures], is_part: bool) -> Result<()> {
         for (export, file) in self.request.exports.iter().filter(|(_, file)| file != "-") {
-            // What was written to a pipe cannot be replaced.
+            // Output to a pipe cannot be replaced.
             if is_part && !Path::new(file).is_file() {
                 continue;
             }

@@ -39,7 +39,6 @@ enum Paint {
 /// How results are shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
-    /// Whether colors are used.
     pub colours: bool,
     /// Unit of times; by default one that fits.
     pub unit: Option<Unit>,
@@ -138,7 +137,6 @@ pub fn warnings(figures: &Figures, request: &Request, shell_s: f64) -> Vec<Strin
     found
 }
 
-/// Formats a warning.
 pub fn warning_line(text: &str, look: Look) -> String {
     format!("  {}: {text}\n", look.paint("Warning", &[Paint::Yellow]))
 }

@@ -62,7 +62,7 @@ pub struct BenchmarkKeys {
     headers: IndexMap<String, Plain>,
     /// Body of every request.
     body: Option<Body>,
-    /// File beside this one that contains the body.
+    /// File next to this one that contains the body.
     body_file: Option<String>,
     /// Whether to use HTTP/2. Default: false.
     http2: Option<bool>,
@@ -140,7 +140,7 @@ pub fn resolve(part: &Part, experiment: &str, settings: &Settings) -> Result<Gro
     })
 }
 
-/// Returns the declared parameters, followed by those of every load.
+/// Returns the declared parameters, followed by the standard ones of a load.
 fn parameters(keys: CaseKeys, part: &Part, settings: &Settings) -> Result<Parameters> {
     let mut found: Parameters = Vec::new();
     for (name, Many(values)) in keys.parameters {

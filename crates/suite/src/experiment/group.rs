@@ -1,4 +1,4 @@
-//! `[[group]]`: what is measured, in which cases, and the overrides for some of them.
+//! `[[group]]`: the measured work, its cases, and overrides for some of them.
 
 use super::load::LoadKeys;
 use super::metric::{self, MetricKeys};
@@ -109,7 +109,7 @@ pub struct Override {
     pub(super) patch: Table,
 }
 
-/// What is measured, in which cases.
+/// A group: the measured work and its cases.
 #[expect(dead_code, reason = "some keys are read later, for each case")]
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

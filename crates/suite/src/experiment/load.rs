@@ -27,7 +27,7 @@ const STEADY: Duration = Duration::from_secs(30);
 pub struct LoadKeys {
     /// Load generator. Default: the built-in one.
     client: ClientName,
-    /// URL, if it is not that of the target.
+    /// URL, if it differs from the target's.
     url: Option<String>,
     /// Path on the target. Default: "/".
     path: Option<UrlPath>,

@@ -110,7 +110,7 @@ checked! {
 pub struct ServiceKeys {
     /// Name of the service: others reach it at {NAME.host} and {NAME.port}.
     name: String,
-    /// Machine of the fleet that it runs on, if [place] is given. Default: that of the target.
+    /// Machine of the fleet that it runs on, if [place] is given. Default: the target's.
     on: Option<LabelsKey>,
     /// A list of arguments, or a line that is split into arguments; no shell is involved. {port} is
     /// its port, {host} its address.
@@ -419,7 +419,7 @@ fn ensure_below(root: &Path, folder: &Path, whose: &str) -> Result<()> {
 }
 
 impl Place {
-    /// Adapts a server to this placement, and rejects what is not supported there.
+    /// Adapts a server to this placement, and rejects unsupported settings.
     pub(super) fn settle(
         &self,
         service: &mut Service,
@@ -461,7 +461,7 @@ impl Experiment {
         self.profile.is_some() || top.has("profile")
     }
 
-    /// Adapts a server to its services and to the placement. `folder` is that of the target.
+    /// Adapts a server to its services and to the placement. `folder` is the target's.
     pub(super) fn settled(
         &self,
         mut service: Service,

@@ -87,7 +87,7 @@ pub struct TargetKeys {
 pub enum Network {
     /// A separate one for every run.
     Private,
-    /// That of the machine.
+    /// The machine's network.
     Host,
 }
 

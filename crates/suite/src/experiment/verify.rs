@@ -15,7 +15,7 @@ use std::path::Path;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VerifyKeys {
-    /// Path requested before and after the load. Default: that of the load.
+    /// Path requested before and after the load. Default: the load's path.
     path: Option<UrlPath>,
     /// 200, "2xx", "200-204" or a list of them. Default: "2xx".
     status: Option<Many<Status>>,

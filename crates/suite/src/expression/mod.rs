@@ -207,7 +207,7 @@ impl Gate {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}\n  {text}\n  {}^{}", " ".repeat(*column), hint_line(hint))]
 pub struct Mistake {
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
     /// Expression.
     pub text: String,

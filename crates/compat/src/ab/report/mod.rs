@@ -35,15 +35,12 @@ impl CutShort {
 /// Contents of a report.
 #[derive(Debug)]
 pub struct Report<'a> {
-    /// Options of the test.
     pub request: &'a Request,
-    /// Tested URL.
     pub url: &'a Url,
     /// Value of the `Server` header field.
     pub server: Option<String>,
     /// Negotiated TLS parameters.
     pub tls: Option<TlsFacts>,
-    /// Figures.
     pub figures: Figures,
     /// Reason for an incomplete report.
     pub cut_short: Option<CutShort>,

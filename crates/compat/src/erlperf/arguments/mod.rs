@@ -13,9 +13,7 @@ use std::time::Duration;
 /// Parsed command line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
-    /// `--help`.
     Help,
-    /// Measure snippets.
     Measure(Box<Request>),
 }
 

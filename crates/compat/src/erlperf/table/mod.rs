@@ -309,15 +309,11 @@ fn cells(rows: &Table, line: &Line) -> Vec<Cell> {
 /// Statistics of samples, in their own unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Statistics {
-    /// Number of samples.
     pub count: usize,
-    /// Mean.
     pub average: f64,
     /// Sample standard deviation (n - 1); `None` for a single sample.
     pub deviation: Option<f64>,
-    /// Minimum.
     pub least: f64,
-    /// Maximum.
     pub greatest: f64,
     /// Median; of two middle values the lower one.
     pub median: f64,
