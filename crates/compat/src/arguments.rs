@@ -3,9 +3,9 @@
 //! Decides what is an option, a value, or neither, by three grammars: getopt's for ab and erlperf
 //! ([`getopt`]), that of Node.js core's scripts ([`node`]) and that of its R scripts ([`r`]);
 //! `compare.py` uses argparse's (`compare_py/arguments.rs`). Knows nothing of what an option means.
-//! All grammars reject unknown options; the originals of Node.js silently swallow the next
-//! argument. A crate such as lexopt would suit only ab: erlperf names the whole cluster in its
-//! messages and has the option `-pa`, and in R and Node.js one dash is equivalent to two.
+//! All reject unknown options, whereas Node.js's originals silently swallow the next argument. A
+//! crate such as lexopt would suit only ab: erlperf names whole clusters in messages and has the
+//! option `-pa`; in R and Node.js one dash equals two.
 
 /// Command line split into options and other arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

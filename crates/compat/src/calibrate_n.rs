@@ -2,9 +2,8 @@
 //!
 //! Decides options (`--name=value` and the path of a script) and output; `analysis::iterations`
 //! decides what is stable. Labels and figures are where the original has them, for programs that
-//! parse the output; the sentences are our own. For a value that is not a number the original
-//! continues with a default; here it is an error, because a warning scrolls away during hours of
-//! measuring. Start at [`run`].
+//! parse them; sentences are our own. A value that is not a number is an error; the original uses a
+//! default, but its warning is long forgotten when hours of measuring end. Start at [`run`].
 
 use crate::console::{self, Console};
 use crate::node::driver::{self, Driver};

@@ -2,10 +2,10 @@
 //! the CSV of `compare.js`.
 //!
 //! Decides text, order and figures of the table; `r/plot.rs` draws the charts. An accuracy is the
-//! half width of the interval of the difference, divided by the mean of the reference. It ignores
-//! that mean's own uncertainty, so it is not an interval of the ratio; `analysis` computes one. The
-//! table differs where the original stops: a case whose values do not vary is shown without a p
-//! value, and so are all other cases. Start at [`run`].
+//! half width of the difference's interval, divided by the reference's mean, whose uncertainty it
+//! ignores; so it is not an interval of the ratio, which `analysis` computes. Unlike the original,
+//! the table does not stop at a case whose values do not vary: that has no p value. Start at
+//! [`run`].
 
 use crate::arguments::Arguments;
 use crate::console::Console;
@@ -32,7 +32,7 @@ const WIDTH: usize = 200;
 /// Reads standard input and prints the table; returns the exit status.
 ///
 /// # Errors
-/// The input is not the output of `compare.js`, or a stream or file cannot be written.
+/// The input does not come from `compare.js`, or a stream or file cannot be written.
 pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
     SCRIPT.carry_out(arguments, console, compare)
 }
@@ -58,7 +58,7 @@ fn compare(options: &Arguments<'_>, console: &mut Console<'_>) -> Result<i32> {
 /// Reads the rates on standard input; warnings are prefixed with `tool`.
 ///
 /// # Errors
-/// The input is not the output of `compare.js`, or standard error is closed.
+/// The input does not come from `compare.js`, or standard error is closed.
 pub fn read_groups(tool: &str, console: &mut Console<'_>) -> Result<Groups> {
     let groups = Groups::read(&mut *console.stdin)?;
     for warning in groups.warnings() {
@@ -215,7 +215,7 @@ const BAR_SCRIPT: RScript = RScript {
 /// returns the exit status.
 ///
 /// # Errors
-/// The input is not the output of `compare.js`, or the chart cannot be written.
+/// The input does not come from `compare.js`, or the chart cannot be written.
 pub fn run_bars(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
     BAR_SCRIPT.carry_out(arguments, console, draw)
 }

@@ -2,10 +2,9 @@
 //!
 //! Decides which tool names exist. Every drop-in accepts the grammar of its original and writes the
 //! same bytes, with four exceptions: unknown options are errors, failures are reported, `--help`
-//! works, and a case without variation does not stop a table. The drop-in for `compare.py` deviates
-//! further, as `docs/reference/compare-py.md` lists, and so do those for ab, erlperf, hyperfine and
-//! benchstat (`docs/reference/ab.md` and its neighbors). To add a drop-in, add a file beside this
-//! one and a line in `TOOLS`. Start at [`main`].
+//! works, and a case without variation does not stop a table. Those for `compare.py`, ab, erlperf,
+//! hyperfine and benchstat deviate further (`docs/reference/compare-py.md`, `ab.md` and so on). To
+//! add a drop-in, add a file beside this one and a line in `TOOLS`. Start at [`main`].
 
 pub mod ab;
 pub mod arguments;

@@ -2,8 +2,8 @@
 //!
 //! Decides text and order of the table, and its figures: which rows are pooled, the statistics of a
 //! point, and the steps from one x value to the next ([`steps`]) for `scatter.js --analyze`. Rows
-//! of different cases at one point are pooled as if they were repetitions, so the interval mixes
-//! effects with noise; `analysis` does not do so. `r/plot.rs` draws the chart. Start at [`run`].
+//! of different cases at one point are pooled like repetitions, so the interval mixes effects with
+//! noise, unlike in `analysis`. `r/plot.rs` draws the chart. Start at [`run`].
 
 use crate::arguments::Arguments;
 use crate::console::Console;
@@ -34,8 +34,8 @@ const WIDTH: usize = 80;
 /// Reads standard input and prints the table; returns the exit status.
 ///
 /// # Errors
-/// The input is not the output of `scatter.js` or lacks the parameters, or a stream or file cannot
-/// be written.
+/// The input does not come from `scatter.js` or lacks the parameters, or a stream or file cannot be
+/// written.
 pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
     SCRIPT.carry_out(arguments, console, scatter)
 }

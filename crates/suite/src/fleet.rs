@@ -1,8 +1,7 @@
 //! The file of a fleet, `fleet.toml`: its machines, their names, and the engine that provides them.
 //!
-//! Decides what the file may contain and where it is found; whether a machine responds is checked
-//! elsewhere. Nothing in it can become an option of another program or be interpreted by a shell.
-//! Start at [`FleetFile::find`].
+//! Decides its contents and location; other code checks whether a machine responds. No value can
+//! become an option of another program or be interpreted by a shell. Start at [`FleetFile::find`].
 
 use super::labels::is_name;
 use super::part::{Part, nearest_of};

@@ -2,9 +2,9 @@
 //!
 //! A placeholder is a name in braces. Braces around anything else stay, so JSON needs no escapes;
 //! so do `${NAME}`, which belongs to the shell, and `\p{NAME}`, a character class in a pattern.
-//! `{{name}}` stands for a name in braces that is not a placeholder. A filled text that is a simple
-//! calculation becomes its result: `{workers}+1` is 9. Names that are known only when a run begins,
-//! such as `{port}`, stay. Start at [`Placeholders`].
+//! `{{name}}` is an escaped `{name}`. A filled text that is a simple calculation becomes its
+//! result: `{workers}+1` is 9. Names that are known only when a run begins, such as `{port}`, stay.
+//! Start at [`Placeholders`].
 
 use super::expression::arithmetic;
 use super::part::{Place, at, nearest_of};

@@ -1,8 +1,8 @@
 //! The command line of ab.
 //!
 //! Parses it as getopt does: letters may be clustered (`-kq`) and values attached (`-n100`). Unlike
-//! in the original, options may also follow the URL. Knows nothing of what an option does to a
-//! load. Start at [`Command::parse`].
+//! in the original, options may also follow the URL. Knows no effect of an option. Start at
+//! [`Command::parse`].
 
 use crate::arguments::{self, Mistake};
 use std::net::IpAddr;
@@ -197,7 +197,7 @@ impl Command {
     /// Parses a command line.
     ///
     /// # Errors
-    /// Returns a sentence fragment that explains the error.
+    /// The command line is invalid; a sentence fragment says why.
     pub fn parse(arguments: &[String]) -> Result<Command, String> {
         let read = arguments::getopt(arguments, find).map_err(explained)?;
         let mut request = Request::plain();

@@ -1,8 +1,8 @@
 //! Drop-in for ApacheBench: an HTTP load with ab's report.
 //!
 //! Decides the order of steps and the exit status: 0 if the test completed and a request succeeded,
-//! 130 after Ctrl-C, 2 otherwise. `docs/reference/ab.md` lists the differences from the original
-//! and their reasons. Start at [`run`].
+//! 130 after Ctrl-C, 2 otherwise. Differences from the original: `docs/reference/ab.md`. Start at
+//! [`run`].
 
 use crate::ab::arguments::{Command, Request, Sort, TOOL};
 use crate::ab::figures::{Times, Timing, ends_any_test};
@@ -27,7 +27,7 @@ mod tests;
 
 const USAGE: &str = include_str!("../usage/ab.txt");
 
-/// Runs the tool with `arguments` and returns the exit status.
+/// Runs the tool; returns the exit status.
 ///
 /// # Errors
 /// Standard output or standard error is closed.

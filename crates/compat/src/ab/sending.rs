@@ -218,7 +218,7 @@ impl Host {
     /// Parses `host:port`.
     ///
     /// # Errors
-    /// Returns a sentence fragment that says why the text cannot be parsed.
+    /// The text is invalid; a sentence fragment says why.
     pub fn parse(text: &str, usual_port: u16) -> Result<Host, String> {
         let (name, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((name, "")) => (name, None),
@@ -263,7 +263,7 @@ impl Url {
     /// Parses a URL.
     ///
     /// # Errors
-    /// Returns a sentence fragment that says why the text cannot be parsed.
+    /// The text is invalid; a sentence fragment says why.
     pub fn parse(text: &str) -> Result<Url, String> {
         let wrong = |why: &str| format!("invalid URL '{text}': {why}");
         let (is_tls, rest) = match text.split_once("://") {

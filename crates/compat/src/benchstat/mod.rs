@@ -1,9 +1,8 @@
 //! Drop-in for benchstat: summarizes results of Go benchmarks and compares them in tables.
 //!
 //! Decides the flags, which files are read, and the exit status: 0 if tables were written, 1 if a
-//! file could not be read or has no results, 2 for an invalid command line.
-//! `docs/reference/benchstat.md` lists the differences from the original and their reasons. Start
-//! at [`run`].
+//! file could not be read or has no results, 2 for an invalid command line. Differences from the
+//! original: `docs/reference/benchstat.md`. Start at [`run`].
 
 mod keys;
 mod layout;
@@ -63,7 +62,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Runs the tool with `arguments` and returns the exit status.
+/// Runs the tool; returns the exit status.
 ///
 /// # Errors
 /// A file or an expression cannot be read.

@@ -91,7 +91,7 @@ impl Command {
     /// Parses a command line.
     ///
     /// # Errors
-    /// Returns a sentence fragment that explains the error.
+    /// The command line is invalid; a sentence fragment says why.
     pub fn parse(arguments: &[String]) -> Result<Command, String> {
         let mut reading = Reading::new(arguments);
         while let Some(word) = reading.rest.next() {

@@ -1,8 +1,8 @@
 //! Drop-in for google/benchmark's `compare.py`: the changes between two results, or two programs.
 //!
 //! Decides the order of steps and the exit status: 0 if something was compared, else 2.
-//! `compare_py/figures/mod.rs` computes the figures. `docs/reference/compare-py.md` lists the
-//! differences from the original and their reasons. Start at [`run`].
+//! `compare_py/figures/mod.rs` computes the figures. Differences from the original:
+//! `docs/reference/compare-py.md`. Start at [`run`].
 
 mod arguments;
 mod figures;
@@ -26,7 +26,7 @@ use std::io::BufWriter;
 
 const USAGE: &str = include_str!("../usage/compare.py.txt");
 
-/// Runs the tool with `arguments` and returns the exit status.
+/// Runs the tool; returns the exit status.
 ///
 /// # Errors
 /// Standard output or standard error is closed.

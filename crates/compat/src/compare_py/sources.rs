@@ -1,10 +1,10 @@
 //! Resolves the two inputs to result files, which are opened or measured now.
 //!
-//! Decides what is checked and reported before anything is measured, and in which order programs
-//! run: as in the original the baseline completely, then the contender. Knows nothing of the
-//! contents of results. By its content an input is a program (machine code, or an executable file
-//! that does not begin like JSON) or a result file. A program is run as in the original: as one
-//! process, with its output shown live. Start at [`Sources::gather`].
+//! Decides the checks before measuring, and the order of programs: as in the original the baseline
+//! completely, then the contender. Knows nothing of the contents of results. The content of an
+//! input decides whether it is a program (machine code, or an executable file that does not begin
+//! like JSON) or a result file. A program runs as one process with live output, as in the original.
+//! Start at [`Sources::gather`].
 
 use crate::compare_py::arguments::{Request, TOOL};
 use crate::console::{COULD_NOT, Console, INTERRUPTED};
@@ -41,8 +41,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Opens the inputs of a request and measures the programs among them. If a side has no results
-    /// for a reason already reported, returns the exit status.
+    /// Opens the inputs of a request and measures programs. Returns the exit status if a side has
+    /// no results for a reason already reported.
     ///
     /// # Errors
     /// An input cannot be used, or a stream is closed.

@@ -2,8 +2,7 @@
 //!
 //! Decides the order of steps and the exit status: 0 if every snippet was measured, 2 if something
 //! failed or the command line is invalid, 130 after Ctrl-C. Tables go to standard output, errors to
-//! standard error. `docs/reference/erlperf.md` lists the differences from the original and their
-//! reasons. Start at [`run`].
+//! standard error. Differences from the original: `docs/reference/erlperf.md`. Start at [`run`].
 
 mod arguments;
 mod machines;
@@ -31,7 +30,7 @@ use std::path::{Path, PathBuf};
 const TOOL: &str = "erlperf";
 const USAGE: &str = include_str!("../usage/erlperf.txt");
 
-/// Runs the tool with `arguments` and returns the exit status.
+/// Runs the tool; returns the exit status.
 ///
 /// # Errors
 /// Standard output or standard error is closed.

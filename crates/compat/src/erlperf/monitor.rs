@@ -1,9 +1,8 @@
 //! Prints a line per second while snippets are measured: Erlang's own gauges, and the iterations of
 //! every snippet.
 //!
-//! VMs send gauges by their own clocks. With several VMs, only the one being measured is listened
-//! to; gauges that the others sent meanwhile are stale when they are read, and are skipped. Start
-//! at [`Monitor::hear`].
+//! VMs send gauges by their own clocks. Only the VM being measured is listened to; gauges from the
+//! others are stale when read, and are skipped. Start at [`Monitor::hear`].
 
 use crate::erlperf::table::{number, size};
 use crate::local_time::iso_time;

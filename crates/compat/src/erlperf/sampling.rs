@@ -1,9 +1,8 @@
 //! Takes samples of snippets in the requested order, until there are enough.
 //!
-//! Decides which snippet is measured next; `machines.rs` carries out a visit. With `-q` it searches
-//! for the number of workers beyond which throughput stops growing, in passes with more and more
-//! workers, which stay alive; `analysis` decides whether growth exceeds noise, and which number is
-//! the answer. Start at [`sample`] and [`squeeze`].
+//! Decides which snippet is measured next; `machines.rs` carries out a visit. With `-q` it adds
+//! workers, which stay alive, pass by pass until throughput stops growing; `analysis` decides
+//! whether growth exceeds noise, and the answer. Start at [`sample`] and [`squeeze`].
 
 use crate::erlperf::arguments::{Order, Request, Sample, Squeeze};
 use crate::erlperf::machines::Machines;

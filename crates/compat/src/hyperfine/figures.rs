@@ -121,7 +121,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Returns the largest unit in which this time is at least 1.
+    /// Returns seconds from 1 s on, milliseconds from 1 ms on, else microseconds.
     pub fn fitting(seconds: f64) -> Unit {
         match seconds {
             s if s < 0.001 => Unit::Microsecond,

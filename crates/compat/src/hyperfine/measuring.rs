@@ -1,9 +1,9 @@
 //! Runs commands: each as a separate process, timed from start to exit, with the steps around it.
 //!
 //! Decides the order. Runs of several commands are shuffled within blocks, so that slow changes of
-//! the machine affect all commands equally. With `--strict-compat`, commands run one after the
-//! other, as in the original; so they do if `--setup` or `--cleanup` prepare the machine for one
-//! command at a time. Start at [`Measuring::all`].
+//! the machine affect all commands equally. They run one after the other with `--strict-compat`, as
+//! in the original, and with `--setup` or `--cleanup`, which prepare the machine for one command at
+//! a time. Start at [`Measuring::all`].
 
 use crate::hyperfine::arguments::{Executor, Ignored, Output, Request};
 use crate::hyperfine::commands::Command;

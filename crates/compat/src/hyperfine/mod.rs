@@ -1,9 +1,8 @@
 //! Drop-in for hyperfine: shell commands, its options, its output and its exports.
 //!
 //! Decides the order of steps and the exit status: 0 if every command was measured, 1 if one failed
-//! or options contradict each other, 2 if the command line cannot be parsed.
-//! `docs/reference/hyperfine.md` lists the differences from the original and their reasons. Start
-//! at [`run`].
+//! or options contradict each other, 2 if the command line cannot be parsed. Differences from the
+//! original: `docs/reference/hyperfine.md`. Start at [`run`].
 
 mod arguments;
 mod commands;
@@ -29,7 +28,7 @@ const USAGE: &str = include_str!("../usage/hyperfine.txt");
 /// Version of the original that is emulated, as its `--version` prints it.
 const VERSION: &str = "hyperfine 1.20.0\n";
 
-/// Runs the tool with `arguments` and returns the exit status.
+/// Runs the tool; returns the exit status.
 ///
 /// # Errors
 /// A command failed, or a file cannot be written.

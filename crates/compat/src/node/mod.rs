@@ -1,9 +1,9 @@
 //! Common parts of `run.js`, `compare.js` and `scatter.js` of Node.js core: their command lines,
 //! and the folder of benchmark scripts.
 //!
-//! Decides what they report before measuring, and which scripts are selected; the originals simply
-//! use the folder that contains them. Knows nothing of what is done with the results:
-//! `node/driver.rs` follows the session. Start at [`CommandLine::carry_out`].
+//! Decides what they report before measuring, and which scripts are selected; the originals use
+//! their own folder. Knows nothing of the use of results: `node/driver.rs` follows the session.
+//! Start at [`CommandLine::carry_out`].
 
 pub mod driver;
 pub mod progress;

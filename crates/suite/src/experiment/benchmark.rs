@@ -3,9 +3,8 @@
 //! One table replaces several of `[[group]]`, and its server is started by a shell command or runs
 //! already. It becomes the [`LoadSpec`] that `speedwell load` executes. What differs between its
 //! cases is read once, by [`resolve`]; everything else for each case, with its placeholders filled
-//! (`assignment.rs`). Its variants have the form that harnesses use, because the command line may
-//! replace those of the file. A variant's server and URL in the file apply to every variant of that
-//! name.
+//! (`assignment.rs`). Variants have the form that harnesses use, because the command line may
+//! replace them. A server and URL of a variant in the file apply to every variant of that name.
 
 use super::group::{Group, Seed};
 use super::load::{Body, CONCURRENCY, ClientName, end, header};

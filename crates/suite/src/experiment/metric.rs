@@ -1,9 +1,9 @@
-//! Metrics: those of every group of a kind, those that its target reports itself
+//! Metrics of every group of a kind, metrics that its target reports itself
 //! (`[group.metric.NAME]`), and their names in earlier files. `group_metrics.rs` decides which ones
 //! a group reports.
 //!
-//! Older names are accepted, and one whose meaning has changed is rejected before measuring:
-//! sessions store the text of their file, whose meaning must not change.
+//! Older names are accepted, because sessions store the text of their file, whose meaning must not
+//! change. One whose meaning has changed is rejected before measuring.
 
 use super::target::Kind;
 use crate::expression::Unit;

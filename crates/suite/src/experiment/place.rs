@@ -1,9 +1,9 @@
-//! `[place]` and `[[service]]`: services that a target needs, and the machines of a fleet on which
-//! the roles of an experiment run.
+//! `[place]` and `[[service]]`: services of a target, and the machines of a fleet for the roles of
+//! an experiment.
 //!
-//! Decides what a file may contain about them; the machines are chosen elsewhere. What is known
-//! only when a run begins stays an unexpanded placeholder: `{host}`, `{target.host}`, `{NAME.host}`
-//! and `{NAME.port}`. Start at [`resolve`].
+//! Decides what a file may contain; machines are chosen elsewhere. Values known only when a run
+//! begins stay placeholders: `{host}`, `{target.host}`, `{NAME.host}` and `{NAME.port}`. Start at
+//! [`resolve`].
 
 use super::command::{Command, Environment, changes};
 use super::target::{self, Kind, StopKeys};
@@ -241,8 +241,8 @@ pub fn services(top: &Part, is_placed: bool) -> Result<Vec<Declared>> {
     Ok(found)
 }
 
-/// Returns the lifetime of a service: at most that of the preceding ones, because services start in
-/// the order of the file.
+/// Returns the lifetime of a service. It cannot exceed that of preceding services, since they start
+/// in the order of the file.
 fn scope_of(part: &Part, others: &[Declared]) -> Result<Scope> {
     let Some(word) = part.get("scope").and_then(Node::text) else {
         return Ok(Scope::Run);

@@ -1,8 +1,8 @@
 //! `[[variant]]`, or `[variant.NAME]` for short: a named difference of the program under test.
 //!
-//! A variant changes only the target: load generator and counters are the same for all, since
-//! otherwise the instrument would be compared together with the object. Keys without a built-in
-//! meaning can be used as placeholders, and must be.
+//! A variant changes only the target, never load generator or counters: else the instrument would
+//! be compared together with the object. Keys without a built-in meaning can be used as
+//! placeholders, and must be.
 
 use super::command::{Arguments, Command, Environment};
 use super::parameters::check_name;

@@ -152,9 +152,8 @@ fn field(name: &'static str, value: impl ToString) -> Line {
     Line::Field(name, value.to_string())
 }
 
-/// Returns the lines that Speedwell adds below the last line of the original, each as a name and a
-/// text. There they do not break programs that parse the report: those find lines by the name
-/// before the colon, which is never reused, or by their position further up.
+/// Returns the lines (name, text) that Speedwell adds at the end. They do not break parsers of the
+/// report, which find lines by name, none of which is reused, or by their position further up.
 pub fn added_lines(report: &Report) -> Vec<(&'static str, String)> {
     let figures = &report.figures;
     let mut lines = vec![("Account", account(report))];

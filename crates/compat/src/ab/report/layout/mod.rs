@@ -20,8 +20,8 @@ const ROWS: [(&str, Part); 4] = [
     ("Total", Timing::total_ns),
 ];
 
-/// Returns the three lines that start every report. The original names its owners in the second and
-/// third, who do not own this program.
+/// Returns the three lines that start every report. The second and third replace those in which the
+/// original names its owners.
 pub fn banner() -> [String; 3] {
     [
         format!("{BANNER} <Speedwell {}>", env!("CARGO_PKG_VERSION")),
