@@ -561,7 +561,7 @@ fn skip_numbers(file: &Database, session: &Session, wanted: i64) -> anyhow::Resu
     Ok(())
 }
 
-/// Leaves an existing line as it is: it may have grown since.
+/// Restores a line, unless one of that name exists, which may have grown since.
 fn restore_line(file: &Database, branch: &str, revisions: &[Revision]) -> anyhow::Result<()> {
     let known = sql!("SELECT revision FROM line WHERE project = $1 AND branch = $2 LIMIT 1");
     let known = file.first(known, given![PROJECT, branch], |row| row.get::<i64>(0))?;
@@ -577,7 +577,7 @@ fn restore_line(file: &Database, branch: &str, revisions: &[Revision]) -> anyhow
     Ok(())
 }
 
-/// Leaves an existing change and its triage as they are.
+/// Restores a change, unless it exists, possibly with a newer triage.
 fn restore_change(
     file: &Database,
     series: &SeriesKey,

@@ -145,7 +145,7 @@ impl Store {
             .is_some())
     }
 
-    /// Claims the next comment that is due. The claim expires after [`CLAIM_MS`].
+    /// Claims the next comment that is due. The claim expires after two minutes.
     ///
     /// # Errors
     /// The database fails.

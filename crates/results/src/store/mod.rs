@@ -1,7 +1,7 @@
 //! Stores sessions in a SQLite file or a PostgreSQL database, during and after measurement.
 //!
-//! Decides where the file is, what its tables look like and when data is durable: a slot of the
-//! plan is stored as a whole once its `SlotsDone` was observed, whatever happens to the process
+//! Decides where the file is, what its tables look like and when data counts as stored: a slot of
+//! the plan is stored as a whole once its `SlotsDone` was observed, whatever happens to the process
 //! afterwards. Knows neither where runs come from nor how they are analyzed. Start with [`Store`],
 //! then [`Recorder`]; the tables are in `schema.rs`.
 

@@ -137,8 +137,8 @@ impl Store {
         })
     }
 
-    /// Claims the next upload that is due. The claim expires after [`CLAIM_MS`]. A session that can
-    /// be resumed is claimed only if it is listed in `wanted.sessions`.
+    /// Claims the next upload that is due. The claim expires after a minute. A session that can be
+    /// resumed is claimed only if it is listed in `wanted.sessions`.
     ///
     /// # Errors
     /// The database fails.

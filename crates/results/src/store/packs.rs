@@ -12,7 +12,7 @@ use speedwell_model::{Point, PointKind};
 
 /// Shorter series are not cached: reading and searching them from the beginning is as fast.
 const KEPT_FROM: usize = 128;
-/// A pack is rebuilt once more than one in this number of points is outside it.
+/// A pack is rebuilt once at least one in this number of points is outside it.
 const LOOSE_SHARE: usize = 16;
 
 /// Marks a missing number: a quiet NaN with a payload that no arithmetic produces.

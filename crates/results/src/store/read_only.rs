@@ -2,7 +2,7 @@
 //! archive.
 //!
 //! A database with write-ahead logging needs files beside it even for reading, and one of an
-//! earlier version needs migration. Decides what to do if neither is possible. Start at
+//! earlier version needs migration. Decides what to do if that is impossible. Start at
 //! [`Store::open_to_read`].
 
 use super::Store;

@@ -139,7 +139,7 @@ impl Postgres {
         })
     }
 
-    /// Also applies to later connections.
+    /// Rejects all changes from now on, also on later connections.
     pub(super) fn refuse_changes(&self) -> Result<(), Error> {
         self.is_read_only.set(true);
         self.attempt(|client| Ok(client.batch_execute(READ_ONLY)?))
@@ -200,7 +200,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// A lost connection has rolled the transaction back already.
+    /// Rolls back. The server has done so already if the connection is lost.
     pub(super) fn roll_back(&self) -> Result<(), Error> {
         let mut line = self.line.borrow_mut();
         line.is_in_transaction = false;

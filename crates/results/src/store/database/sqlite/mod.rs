@@ -208,8 +208,8 @@ impl Sqlite {
         Ok(lines)
     }
 
-    /// Takes the write lock at the beginning. A later upgrade could fail without waiting, because
-    /// another program may have written in between.
+    /// Begins a transaction, taking the write lock immediately. A later upgrade could fail without
+    /// waiting, because another program may have written in between.
     pub(super) fn begin(&self, purpose: Purpose) -> Result<(), Error> {
         self.order(match purpose {
             Purpose::Reading => "BEGIN",
@@ -221,7 +221,7 @@ impl Sqlite {
         self.order("COMMIT")
     }
 
-    /// Some errors have rolled the transaction back already.
+    /// Rolls back, unless an error has done so already.
     pub(super) fn roll_back(&self) -> Result<(), Error> {
         if self.connection.is_autocommit() {
             return Ok(());
