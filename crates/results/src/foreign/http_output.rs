@@ -211,8 +211,8 @@ pub fn autocannon(result: &Json) -> Option<HttpOutput> {
     Some(found)
 }
 
-/// Parses the output of our own generator as the tool of an HTTP benchmark (`speedwell load
-/// --benchmarker`).
+/// Parses the output of our own generator as the tool of an HTTP benchmark
+/// (`speedwell load --benchmarker`).
 fn speedwell(line: &Json) -> Option<HttpOutput> {
     let figure = |key: &str| line[key].as_f64();
     let mut found = HttpOutput {

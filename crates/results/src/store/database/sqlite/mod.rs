@@ -107,9 +107,10 @@ impl Sqlite {
 
     /// Configures the connection.
     ///
-    /// Write-ahead logging lets readers and one writer work concurrently, and with `synchronous =
-    /// NORMAL` a commit does not wait for the disk: a killed process loses nothing, and a power cut
-    /// may lose the last commits but never corrupts the file (<https://sqlite.org/wal.html>).
+    /// Write-ahead logging lets readers and one writer work concurrently, and with
+    /// `synchronous = NORMAL` a commit does not wait for the disk: a killed process loses nothing,
+    /// and a power cut may lose the last commits but never corrupts the file
+    /// (<https://sqlite.org/wal.html>).
     fn set_up(&self, patience: Duration) -> rusqlite::Result<()> {
         let connection = &self.connection;
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
