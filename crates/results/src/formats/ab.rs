@@ -137,7 +137,6 @@ fn field(line: &str) -> Option<(&str, &str)> {
     Some((name, rest.trim()))
 }
 
-/// Returns the first number of a text.
 fn number(text: &str) -> Option<f64> {
     let number: f64 = text.split_whitespace().next()?.parse().ok()?;
     number.is_finite().then_some(number)

@@ -176,7 +176,6 @@ impl Series {
     }
 }
 
-/// A figure of a report.
 struct Point {
     report: String,
     iteration: u64,

@@ -206,7 +206,6 @@ fn hey_oha_line(line: &str, load: &mut LoadReport) {
     }
 }
 
-/// Counts responses with a status.
 fn responses(status: f64, count: f64, load: &mut LoadReport) {
     load.requests = Some(load.requests.unwrap_or(0.0) + count);
     let is_good = (200.0..300.0).contains(&status);

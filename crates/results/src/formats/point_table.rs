@@ -137,7 +137,6 @@ fn benchmark(label: &str) -> String {
     }
 }
 
-/// A row of the table.
 struct Row {
     /// Line number, from 1.
     line: usize,

@@ -434,7 +434,6 @@ impl Stored {
     }
 }
 
-/// State of a restore.
 #[derive(Default)]
 struct Restoring {
     done: Restored,

@@ -367,7 +367,6 @@ fn build_command(variants: &str) -> anyhow::Result<String> {
     Ok(command.unwrap_or_default().to_owned())
 }
 
-/// Location of a point.
 struct Placed {
     series: i64,
     revision: Option<i64>,

@@ -39,15 +39,12 @@ pub(in crate::store) enum Row<'a> {
 /// Raw value of a column.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::store) enum Held<'a> {
-    /// Null.
     Null,
     /// An integer.
     Integer(i64),
     /// A floating-point number.
     Real(f64),
-    /// A string.
     Text(&'a str),
-    /// Bytes.
     Bytes(&'a [u8]),
 }
 

@@ -2,18 +2,14 @@
 
 use std::sync::Arc;
 
-/// Value of a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::store) enum Given<'a> {
-    /// Null.
     Null,
     /// An integer or a boolean (1 or 0).
     Integer(i64),
     /// A floating-point number.
     Real(f64),
-    /// A string.
     Text(&'a str),
-    /// Bytes.
     Bytes(&'a [u8]),
 }
 
