@@ -127,7 +127,7 @@ pub fn run_by(
                     .map(|core| Worker::new(core, Pacing::new(load, part), mailbox, stop, end_ns))
                     .and_then(|worker| worker.run(first_connections(load, part)));
                 if finished.is_err() {
-                    // What the others would measure is not the load: they end, too.
+                    // Without this thread the load is incomplete, so end the others, too.
                     end_ns.store(0, Ordering::Relaxed);
                 }
                 // The receiver lives until all threads have ended.

@@ -216,8 +216,8 @@ impl Mailbox {
         }
     }
 
-    /// Exchanges the totals for an empty one. Does nothing while the last one has not been taken
-    /// out, or while that is being done.
+    /// Exchanges the totals for empty ones and returns true. Does nothing if the last ones have not
+    /// been taken yet, or are being taken right now.
     pub fn hand_over(&self, totals: &mut Box<Totals>, is_warmup: bool, until_ns: u64) -> bool {
         let Ok(mut inside) = self.inside.try_lock() else {
             return false;
@@ -237,12 +237,12 @@ impl Mailbox {
         true
     }
 
-    /// Takes out what was handed over.
+    /// Takes the totals that were handed over.
     pub fn take(&self) -> Option<Handed> {
         self.inside.lock().ok()?.full.take()
     }
 
-    /// Gives an totals back for the next exchange.
+    /// Returns totals for reuse in the next exchange.
     pub fn give_back(&self, mut totals: Box<Totals>) {
         totals.clear();
         if let Ok(mut inside) = self.inside.lock() {
@@ -255,7 +255,7 @@ impl Mailbox {
 mod tests {
     use super::*;
 
-    /// A load without end, of which so many answers were good in intervals that end then.
+    /// Tracks an unlimited load with the given (end of interval, successful responses).
     fn tracked(counted: &[(u64, u64)]) -> ProgressTracker {
         let mut tracker = ProgressTracker::new(true, None);
         for (until_ns, ok) in counted {
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn what_is_gathered_late_belongs_to_the_interval_in_which_it_was_counted() {
-        // Two threads handed over at 100 ms, and ended before anybody looked.
+        // Two threads handed over at 100 ms and ended before the totals were gathered.
         let counts = [
             (TICK_NS, 30),
             (TICK_NS, 20),

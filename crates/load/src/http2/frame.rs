@@ -1,16 +1,15 @@
-//! The head of a frame (RFC 9113, section 4.1), the frames that are written, and the settings that
-//! both sides announce.
+//! Frame heads (RFC 9113, section 4.1), frame encoding, and the settings of both sides.
 
 use super::{ConnectionError, ErrorCode};
 
-/// Bytes of a frame before its payload.
+/// Size of a frame head.
 pub(super) const HEAD_BYTES: usize = 9;
 
-/// The largest payload that every peer accepts (section 6.5.2).
+/// The maximum payload that every peer accepts (section 6.5.2).
 pub(super) const MIN_MAX_FRAME_BYTES: u32 = 16_384;
-/// The largest payload that a peer may announce to accept.
+/// The maximum payload that a peer may announce to accept.
 pub(super) const MAX_MAX_FRAME_BYTES: u32 = 16_777_215;
-/// The largest window, the largest stream identifier (sections 5.1.1 and 6.9.1).
+/// The maximum window and the maximum stream ID (sections 5.1.1 and 6.9.1).
 pub(super) const MAX_31: u32 = 0x7fff_ffff;
 
 pub(super) mod kind {
@@ -34,10 +33,10 @@ pub(super) mod flag {
     pub(in super::super) const PRIORITY: u8 = 0x20;
 }
 
-/// The first nine bytes of a frame.
+/// A frame head.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Head {
-    /// Bytes of the payload.
+    /// Length of the payload.
     pub(super) length: u32,
     pub(super) kind: u8,
     pub(super) flags: u8,
@@ -89,13 +88,13 @@ pub(super) fn push_window_update(out: &mut Vec<u8>, stream: u32, bytes: u32) {
     push(out, kind::WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes());
 }
 
-// What we announce to the peer, and what the peer announced to us (RFC 9113, section 6.5).
+// The settings that we announce, and those that the peer announced (RFC 9113, section 6.5).
 
-/// Bytes that a window has before anything is announced (section 6.9.2).
+/// Initial window, before any announcement (section 6.9.2).
 pub(super) const INITIAL_WINDOW_BYTES: u32 = 65_535;
-/// Streams that may be open at once before the peer has said how many. There is no limit then, but
-/// a server that allows fewer would refuse the rest; RFC 9113 (section 6.5.2) recommends that no
-/// server allow fewer than this.
+/// Assumed stream limit until the peer announces one. There is formally no limit then, but a server
+/// that allows fewer would refuse the excess; RFC 9113 (section 6.5.2) recommends that servers
+/// allow at least this many.
 const STREAMS_BEFORE_SETTINGS: u32 = 100;
 
 const HEADER_TABLE_SIZE: u16 = 1;
@@ -108,18 +107,18 @@ const MAX_HEADER_LIST_SIZE: u16 = 6;
 /// What a connection announces and accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Bytes of the table that the peer may compress header fields with. With 0 header blocks mean
-    /// something by themselves and are decoded only when asked for; otherwise each of them must
-    /// be. Browsers announce 4096 and more.
+    /// Size in bytes of the peer's header compression table. With 0, header blocks are
+    /// self-contained and decoded only on demand; otherwise every block must be decoded. Browsers
+    /// announce 4096 or more.
     pub table_size: u32,
-    /// The largest payload of a frame that is accepted, in bytes; 16384 to 16777215.
+    /// Maximum frame payload accepted, in bytes; 16384 to 16777215.
     pub max_frame_bytes: u32,
-    /// The window of a stream: what a peer may send before a WINDOW_UPDATE, in bytes; up to 2^31 - 1.
+    /// Stream window: bytes that a peer may send before a WINDOW_UPDATE; up to 2^31 - 1.
     pub stream_window: u32,
-    /// The same for the whole connection; not below 65535, which it is at first.
+    /// Window of the whole connection; at least its initial size of 65535.
     pub connection_window: u32,
-    /// Bytes of one header block as they are sent, and of its fields as limits of RFC 9113 count
-    /// them (with 32 for each field).
+    /// Maximum size of a header block as sent, and of its fields as RFC 9113 counts them (32 bytes
+    /// extra per field).
     pub max_header_bytes: u32,
 }
 
@@ -128,7 +127,7 @@ impl Default for Settings {
         Settings {
             table_size: 0,
             max_frame_bytes: MIN_MAX_FRAME_BYTES,
-            // What arrives is consumed at once, so windows protect nothing; large ones save frames.
+            // Data is consumed at once, so windows protect nothing; large ones save frames.
             stream_window: (1 << 30) - 1,
             connection_window: (1 << 30) - 1,
             max_header_bytes: 64 * 1024,
