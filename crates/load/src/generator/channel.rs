@@ -54,6 +54,7 @@ pub(super) enum Read {
     End,
     /// The connection was closed without close_notify.
     Truncated,
+    /// The connection was reset.
     Reset,
     /// TLS failed.
     Broken(ErrorClass),

@@ -49,6 +49,7 @@ use worker::{Finished, Worker};
 /// Why a load could not start. Later failures are part of the result.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// TLS cannot be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// A request cannot be encoded.

@@ -1,10 +1,10 @@
-//! The head of a response: its lines and its end, what the status line and the fields say, and where
-//! the body ends (RFC 9112, section 6.3).
+//! The response head: finds its lines and its end, parses the status line and the fields, and
+//! determines where the body ends (RFC 9112, section 6.3).
 //!
-//! The lines are found in one pass that can stop at any byte and go on later. A bare LF ends one
-//! (section 2.2), a folded field is one (section 5.2: a user agent unfolds), control characters are in
-//! none. Only the three fields that decide about framing and the connection are looked into; of the others only
-//! the syntax is checked. Start reading at [`Scan::run`].
+//! The lines are found in one pass that can stop at any byte and resume later. A bare LF ends a
+//! line (section 2.2), folded fields are unfolded as required of user agents (section 5.2), and
+//! control characters are rejected. Only the three fields that affect framing and the connection
+//! are interpreted; of others, only the syntax is checked. Start at [`Scan::run`].
 
 use super::{ReplyError, Watch, trim};
 

@@ -1,8 +1,8 @@
-//! Reads responses from whatever arrives on a connection, in whatever pieces.
+//! Reads responses from received data in any pieces.
 //!
-//! It decides where a response ends and what it weighed; it does not know who asked, when, or what
-//! happens to the connection. A response that lies in one piece is read in place; only a head that
-//! is cut is kept until the rest of it arrives. Start reading at [`Reply::feed`].
+//! Decides where a response ends and how large it was; does not know who asked, when, or what
+//! happens to the connection. A response in one piece is read in place; only a split head is
+//! buffered until the rest arrives. Start at [`Reply::feed`].
 
 use super::head::{Framing, Scan, is_token_byte};
 use super::{Ending, MethodKind, ReplyError, Summary, Watch};

@@ -168,8 +168,8 @@ impl Connection {
     }
 
     /// Opens a stream for a request. The token is the caller's name for it and must not be in use
-    /// on this connection. What the windows do not allow of the body goes out later by itself.
-    /// `false`, and nothing was done, if [`Connection::capacity`] is 0.
+    /// on this connection. Parts of the body that exceed the windows are sent later automatically.
+    /// Returns false without doing anything if [`Connection::capacity`] is 0.
     pub fn open(&mut self, request: &Request, token: u32) -> bool {
         if self.capacity() == 0 {
             return false;

@@ -136,7 +136,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// With every value inside the bounds of the protocol.
+    /// Returns the settings with every value clamped to the protocol's limits.
     pub(super) fn clamped(&self) -> Settings {
         Settings {
             max_frame_bytes: self
@@ -148,7 +148,7 @@ impl Settings {
         }
     }
 
-    /// Appends what a client says first (section 3.4), and the rest of the connection's window.
+    /// Appends the connection preface and settings (section 3.4), and enlarges the connection window.
     pub(super) fn push_greeting(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         let pairs = [
@@ -170,13 +170,13 @@ impl Settings {
         }
     }
 
-    /// Appends the acknowledgement of the peer's settings.
+    /// Appends an acknowledgement of the peer's settings.
     pub(super) fn push_ack(out: &mut Vec<u8>) {
         push(out, kind::SETTINGS, flag::ACK, 0, &[]);
     }
 }
 
-/// What the peer announced, or is taken to be until it does.
+/// Settings of the peer, or the assumed ones until it announces them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PeerSettings {
     pub(super) table_size: u32,
@@ -195,8 +195,8 @@ impl PeerSettings {
         }
     }
 
-    /// These settings, changed as a SETTINGS frame says; the last of equal ones counts. In the
-    /// first frame of a connection silence about streams means that any number is welcome.
+    /// Applies a SETTINGS frame; the last of repeated settings wins. If the first frame of a
+    /// connection does not mention a stream limit, there is none.
     pub(super) fn changed(
         mut self,
         payload: &[u8],
@@ -212,7 +212,7 @@ impl PeerSettings {
             let value = u32::from_be_bytes([*c, *d, *e, *f]);
             match u16::from_be_bytes([*a, *b]) {
                 HEADER_TABLE_SIZE => self.table_size = value,
-                // Only clients may allow pushing.
+                // Only clients may enable push.
                 ENABLE_PUSH if value != 0 => return Err(ConnectionError::Setting),
                 MAX_CONCURRENT_STREAMS => self.max_streams = value,
                 INITIAL_WINDOW_SIZE if value > MAX_31 => return Err(ConnectionError::FlowControl),
@@ -221,7 +221,7 @@ impl PeerSettings {
                     MIN_MAX_FRAME_BYTES..=MAX_MAX_FRAME_BYTES => self.max_frame_bytes = value,
                     _ => return Err(ConnectionError::Setting),
                 },
-                // MAX_HEADER_LIST_SIZE is advice, and unknown settings mean nothing to us.
+                // MAX_HEADER_LIST_SIZE is advisory; unknown settings are ignored.
                 _ => {}
             }
         }
@@ -229,11 +229,11 @@ impl PeerSettings {
     }
 }
 
-/// A queue of bytes: appended behind, taken away in front.
+/// A queue of bytes to write.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     bytes: Vec<u8>,
-    /// How many of the first bytes have been sent.
+    /// Number of leading bytes that have been sent.
     start: usize,
 }
 
@@ -243,8 +243,8 @@ impl Output {
         &self.bytes[self.start..]
     }
 
-    /// Where to append. What was sent is given up when it is the larger part, so that moving the
-    /// rest costs no more than appending it did.
+    /// Returns the buffer to append to. Discards sent bytes once they are the larger part, so that
+    /// moving the rest costs no more than appending it did.
     #[inline]
     pub(super) fn tail(&mut self) -> &mut Vec<u8> {
         if self.start > self.bytes.len() / 2 {

@@ -234,6 +234,7 @@ pub struct Kind {
 }
 
 impl Kind {
+    /// Creates a plain GET request.
     pub fn get(host: &str, target: &str) -> Kind {
         Kind {
             name: format!("GET {target}"),

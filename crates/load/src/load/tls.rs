@@ -17,6 +17,7 @@ pub enum Trust {
     System,
     /// Only those signed by an authority in this file (PEM).
     Authority(PathBuf),
+    /// Any certificate.
     Anyone,
 }
 

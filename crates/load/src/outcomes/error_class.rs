@@ -4,7 +4,9 @@
 /// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorClass {
+    /// The server name could not be resolved.
     Dns,
+    /// The server refused the connection.
     ConnectRefused,
     /// The operating system timed out connecting.
     ConnectTimeout,
@@ -23,6 +25,7 @@ pub enum ErrorClass {
     /// A body delimited by the end of the connection ended without the close_notify of TLS, so it
     /// may have been truncated by an attacker (RFC 8446, section 6.1).
     TlsTruncated,
+    /// The request could not be written.
     Send,
     /// The server reset the connection before the response.
     ResetBeforeFirstByte,
@@ -56,8 +59,11 @@ pub enum ErrorClass {
     TimeoutFirstByte,
     /// The complete response exceeded the timeout.
     TimeoutTotal,
+    /// The server closed the HTTP/2 connection.
     H2GoAway,
+    /// The server reset the HTTP/2 stream.
     H2Reset,
+    /// The server refused the HTTP/2 stream.
     H2Refused,
     /// HTTP/2 flow control stalled.
     H2FlowStall,
@@ -65,8 +71,11 @@ pub enum ErrorClass {
     H2Flood,
     /// The server violated HTTP/2.
     H2Protocol,
+    /// The server closed the HTTP/3 connection.
     H3GoAway,
+    /// The server reset the HTTP/3 stream.
     H3Reset,
+    /// The server refused the HTTP/3 stream.
     H3Refused,
     /// The idle timeout of the HTTP/3 connection expired.
     H3Idle,

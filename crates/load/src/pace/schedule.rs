@@ -54,6 +54,7 @@ impl Schedule {
         &self.stages
     }
 
+    /// How requests are spaced.
     pub fn spacing(&self) -> Spacing {
         self.spacing
     }
