@@ -148,7 +148,7 @@ impl Settings {
         }
     }
 
-    /// Appends the connection preface and settings (section 3.4), and enlarges the connection window.
+    /// Appends the connection preface and settings (section 3.4), and enlarges the window.
     pub(super) fn push_greeting(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         let pairs = [
