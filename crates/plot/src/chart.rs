@@ -16,21 +16,21 @@ pub enum Chart {
     Box(BoxChart),
     /// Points in the plane.
     Scatter(ScatterChart),
-    /// Points joined by lines, with error bars.
+    /// Points connected by lines, with error bars.
     Line(LineChart),
     /// Grouped bars with intervals.
     Bar(BarChart),
     /// Estimates with intervals against a reference.
     Forest(ForestChart),
-    /// How often values occur.
+    /// Frequencies of values.
     Histogram(HistogramChart),
-    /// Values in the order in which they were measured, with a box for each series.
+    /// Values in measurement order, with a box for each series.
     Runs(RunsChart),
     /// Where a program spends its time.
     Flame(FlameChart),
     /// A small chart for each of many cases.
     Grid(GridChart),
-    /// The course of a figure over revisions, with its changes.
+    /// A metric over revisions, with its changes.
     Trend(TrendChart),
 }
 

@@ -175,14 +175,14 @@ pub(crate) struct Element<'a> {
 }
 
 impl Element<'_> {
-    /// Sets an attribute to a number.
+    /// Sets a numeric attribute.
     pub fn num(self, name: &str, value: f64) -> Self {
         // Writing to a `String` cannot fail.
         let _ = write!(self.svg.out, " {name}=\"{}\"", decimal(value));
         self
     }
 
-    /// Sets an attribute to a text.
+    /// Sets a text attribute.
     pub fn set(self, name: &str, value: &str) -> Self {
         let _ = write!(self.svg.out, " {name}=\"");
         match &self.svg.medium {
@@ -230,8 +230,8 @@ impl Element<'_> {
     }
 }
 
-/// An attribute's value on a page that has other drawings with ids of their own and colours that follow
-/// its theme.
+/// Adapts an attribute value to a page that contains other drawings with their own IDs and colors
+/// that follow its theme.
 fn on_page<'v>(id: &str, name: &str, value: &'v str) -> Cow<'v, str> {
     match name {
         "id" => format!("{id}-{value}").into(),
@@ -246,7 +246,7 @@ fn on_page<'v>(id: &str, name: &str, value: &'v str) -> Cow<'v, str> {
     }
 }
 
-/// Two decimals at most, no zeros at the end, no negative zero.
+/// Formats a number with at most two decimals, without trailing zeros or negative zero.
 pub(crate) fn decimal(value: f64) -> String {
     let hundredths = (value * 100.0).round();
     let text = format!(
@@ -260,7 +260,7 @@ pub(crate) fn decimal(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Replaces what XML reserves, and letters that XML 1.0 (section 2.2) does not allow at all.
+/// Escapes characters that XML reserves, and replaces those that XML 1.0 (section 2.2) forbids.
 fn escape(text: &str, out: &mut String) {
     for letter in text.chars() {
         match letter {
@@ -271,7 +271,7 @@ fn escape(text: &str, out: &mut String) {
             '\n' => out.push_str("&#10;"),
             '\t' => out.push(' '),
             '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            // Letters that turn the direction of writing would show another text than is there.
+            // Bidirectional control characters could make the text appear as another.
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
             other => out.push(other),
         }
@@ -287,7 +287,8 @@ pub(crate) struct Rect {
 }
 
 impl Rect {
-    /// A rectangle that has an inside even where a sheet is too small for what it should hold.
+    /// Creates a rectangle with a nonempty interior, even on a sheet that is too small for its
+    /// contents.
     pub fn new(left: f64, top: f64, right: f64, bottom: f64) -> Self {
         Self {
             left,
