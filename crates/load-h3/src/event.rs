@@ -131,6 +131,7 @@ impl Events {
         self.lock().events.is_empty()
     }
 
+    /// Ready once there are events.
     pub fn poll(&self, context: &mut Context) -> Poll<()> {
         let mut inside = self.lock();
         if !inside.events.is_empty() {
