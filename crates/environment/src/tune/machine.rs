@@ -53,7 +53,6 @@ impl Machine {
     ///
     /// # Errors
     /// Fails if the folder's `answers` cannot be parsed.
-    /// The folder's `answers` cannot be understood.
     pub fn at(root: &Path, dies_at: Option<u32>) -> io::Result<Machine> {
         let is_real = root == Path::new("/");
         let answers = match fs::read_to_string(root.join("answers")) {
