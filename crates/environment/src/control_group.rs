@@ -7,7 +7,6 @@
 use super::tree::Tree;
 use std::path::{Path, PathBuf};
 
-/// A CPU time limit.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CpuLimit {
     /// Limit in processors.

@@ -248,7 +248,6 @@ mod tests {
         assert_eq!(unknown.size_bytes, None);
     }
 
-    /// A program that is a shell script.
     fn fake_program(name: &str, script: &str) -> (TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);

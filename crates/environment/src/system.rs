@@ -130,7 +130,6 @@ pub(super) struct Memory {
     pub total_bytes: u64,
     /// Memory available to programs without swapping.
     pub available_bytes: u64,
-    /// Swap in use.
     pub swap_used_bytes: u64,
 }
 
@@ -159,7 +158,6 @@ pub(super) fn transparent_huge_pages(tree: &Tree) -> Option<String> {
     chosen.split_once(']').map(|(chosen, _)| chosen.to_owned())
 }
 
-/// Number of reserved huge pages.
 pub(super) fn reserved_huge_pages(tree: &Tree) -> Option<u64> {
     tree.value("/proc/sys/vm/nr_hugepages")
 }

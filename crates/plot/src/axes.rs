@@ -163,7 +163,6 @@ pub(crate) fn draw_bottom_label(svg: &mut Svg, plot: Rect, bottom: f64, label: &
     });
 }
 
-/// Draws the base line of the data.
 pub(crate) fn draw_base_line(svg: &mut Svg, from: (f64, f64), to: (f64, f64)) {
     svg.line(from, to)
         .set("class", "base")

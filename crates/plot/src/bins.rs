@@ -14,7 +14,6 @@ pub(crate) struct Counted {
     pub count: u64,
 }
 
-/// Total number of values.
 pub(crate) fn total(values: &[Counted]) -> u64 {
     values.iter().map(|of| of.count).sum()
 }
@@ -99,7 +98,6 @@ impl Bins {
         counts
     }
 
-    /// Ends of a bin, as values.
     pub fn ends(&self, bin: usize) -> (f64, f64) {
         let edge = |at: usize| self.projection.back(self.first + at as f64 * self.width);
         (edge(bin), edge(bin + 1))

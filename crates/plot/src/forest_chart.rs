@@ -43,7 +43,6 @@ impl ForestChart {
         self.rows.iter().map(|row| row.label.as_str()).collect()
     }
 
-    /// Axis of the estimates.
     pub(crate) fn axis(&self) -> Axis {
         let far = |row: &ForestRow| !(-50.0..=100.0).contains(&row.estimate);
         let scale = if self.percent && self.shown().any(far) {

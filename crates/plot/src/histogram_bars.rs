@@ -22,7 +22,6 @@ const ROW_FILLED: f64 = 0.86;
 
 /// Number of values of a series in each bin.
 pub(crate) struct Tally<'a> {
-    /// Name in tooltips.
     pub name: &'a str,
     /// Label beside its row.
     pub label: &'a str,

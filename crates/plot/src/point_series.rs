@@ -141,7 +141,6 @@ impl<'a> PointData<'a> {
         Some((x, y))
     }
 
-    /// Tooltip of a point.
     pub fn describe(&self, series: &PointSeries, point: &Point) -> String {
         let name = match series.name.trim() {
             "" => String::new(),
@@ -160,7 +159,6 @@ impl<'a> PointData<'a> {
         text
     }
 
-    /// Draws the markers of a series.
     pub fn draw_markers(
         &self,
         svg: &mut Svg,
@@ -202,7 +200,6 @@ fn named<'a>(axis: &'a Axis, otherwise: &'a str) -> &'a str {
     }
 }
 
-/// Formats a value for its axis.
 fn place(axis: &Axis, value: f64) -> String {
     match &axis.scale {
         Scale::Category(names) => {

@@ -44,7 +44,6 @@ impl Extent {
         }
     }
 
-    /// The projection of the ends.
     pub fn projection(&self) -> Projection {
         self.projection
     }
@@ -255,7 +254,6 @@ impl Mapping {
         projected.is_some_and(|at| at >= self.extent.low - slack && at <= self.extent.high + slack)
     }
 
-    /// Length in pixels.
     pub fn length_px(&self) -> f64 {
         (self.to_px - self.from_px).abs()
     }

@@ -9,7 +9,6 @@ use std::borrow::Cow;
 
 const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
 
-/// The style of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Style {
     index: usize,
@@ -17,7 +16,6 @@ pub(crate) struct Style {
 }
 
 impl Style {
-    /// Style of the series at `index`.
     pub fn of_series(index: usize) -> Self {
         Self { index, own: None }
     }
@@ -230,7 +228,6 @@ impl Mark {
     /// All marks, in legend order.
     pub(crate) const ALL: [Self; 4] = [Self::Better, Self::Worse, Self::Same, Self::Unclear];
 
-    /// The verdict as a word.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Better => "better",

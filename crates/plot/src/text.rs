@@ -129,7 +129,6 @@ impl OutlineBuilder for Pen {
 /// A line of a wrapped label.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Line {
-    /// Text of the line.
     pub text: String,
     /// Index of the original line; a label with line breaks has several.
     pub source: usize,

@@ -4,7 +4,6 @@
 use crate::numeral::{even_labels, figure, log2_labels, log10_labels};
 use crate::scale::{Extent, Mapping, Projection};
 
-/// A tick of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tick {
     /// Position, as a data value.

@@ -24,7 +24,6 @@ pub enum TrendAxis {
     Time,
 }
 
-/// A position and its label.
 pub(crate) type Label = (f64, String);
 
 /// Contents of the area below a trend.
@@ -37,7 +36,6 @@ pub(crate) struct TrendFoot<'a> {
 }
 
 impl TrendFoot<'_> {
-    /// Height in pixels.
     pub fn height(&self) -> f64 {
         let rows = if self.tags.is_empty() { 1.0 } else { 2.0 };
         TICK_LENGTH_PX + rows * ROW_PX + bottom_label_height(self.label)

@@ -150,7 +150,6 @@ pub(crate) fn style_of_machine(machine: usize) -> Style {
     Style::of_series(LOOKS[machine % LOOKS.len()] + 7 * round)
 }
 
-/// ID of a shape definition.
 fn shape_of(machine: usize, is_aside: bool) -> String {
     let kind = if is_aside { "aside" } else { "point" };
     format!("{kind}{machine}")

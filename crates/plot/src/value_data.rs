@@ -227,7 +227,6 @@ const SMALLEST_PX: f64 = 2.2;
 
 /// The values of a series.
 pub(crate) struct Strip<'a> {
-    /// Name in tooltips.
     pub name: &'a str,
     /// Label beside its row.
     pub label: &'a str,

@@ -100,7 +100,6 @@ fn machine(folder: &fake::Machine) -> Machine {
     Machine::at(folder.0.path(), None).unwrap()
 }
 
-/// State of a knob in a plan.
 fn state<'a>(plan: &'a Plan, knob: &str) -> &'a KnobState {
     plan.knobs.iter().find(|one| one.knob.name == knob).unwrap()
 }
@@ -176,7 +175,6 @@ fn apply(lock: &Lock<'_>, request: &Request) -> Plan {
     plan
 }
 
-/// Applies one knob.
 fn turn(folder: &fake::Machine, knob: &str) -> KnobState {
     let machine = machine(folder);
     let plan = apply(&Lock::take(&machine).unwrap(), &request(knob));

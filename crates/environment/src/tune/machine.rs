@@ -221,10 +221,8 @@ fn switch(service: &str, value: &str) -> io::Result<()> {
     ))
 }
 
-/// A change of a setting.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Change<'a> {
-    /// Write this value.
     Value(&'a str),
     /// Create a control group.
     Make,

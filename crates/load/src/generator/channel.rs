@@ -43,7 +43,6 @@ pub(super) struct Channel {
     out_at: usize,
 }
 
-/// Result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Read {
     /// Data was read and more may follow.

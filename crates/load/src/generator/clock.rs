@@ -29,7 +29,6 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Starts the clock now.
     pub fn start(time: speedwell_clock::Clock) -> Clock {
         Clock {
             time,

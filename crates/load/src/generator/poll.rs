@@ -44,7 +44,6 @@ struct Alarm {
 /// An event on a socket.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Happened {
-    /// Token of the socket.
     pub token: u64,
     /// Data, or an end of stream, can be read.
     pub readable: bool,

@@ -75,7 +75,6 @@ impl Engine {
     }
 }
 
-/// A prepared request.
 pub(super) struct Request {
     inner: speedwell_load_h3::Request,
     method: MethodKind,
@@ -182,7 +181,6 @@ impl Streams {
         }
     }
 
-    /// Starts connecting.
     pub fn connect(
         &mut self,
         to: SocketAddr,

@@ -71,7 +71,6 @@ impl<'a> Recorder<'a> {
         &mut self.totals_mut(is_warmup).outcomes
     }
 
-    /// Condition on the body.
     pub fn body_rule(&self) -> Option<&'a BodyRule> {
         self.load.success.body.as_ref()
     }

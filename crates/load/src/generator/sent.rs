@@ -39,7 +39,6 @@ impl Sent {
         self.sent_ns != NEVER
     }
 
-    /// Its intended start.
     pub fn intended(&self) -> Intended {
         Intended {
             due_ns: self.intended_ns,
@@ -77,7 +76,6 @@ impl Sent {
 /// State of a connection after received bytes were processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fed {
-    /// Still open.
     Open,
     /// Ended by its last response.
     Closed,
@@ -96,7 +94,6 @@ pub(super) enum Lost {
     End,
     /// It was closed without close_notify.
     Truncated,
-    /// The peer reset it.
     Reset,
     /// The peer had announced the end with its last response.
     Announced,

@@ -355,7 +355,6 @@ enum ChunkState {
     /// Before the first digit of a chunk size.
     Size,
     SizeDigits,
-    /// Blanks after the size.
     SizeBlank,
     Extension,
     /// After the CR of a chunk-size line.

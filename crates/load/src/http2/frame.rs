@@ -33,10 +33,8 @@ pub(super) mod flag {
     pub(in super::super) const PRIORITY: u8 = 0x20;
 }
 
-/// A frame head.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Head {
-    /// Length of the payload.
     pub(super) length: u32,
     pub(super) kind: u8,
     pub(super) flags: u8,

@@ -388,7 +388,6 @@ pub enum StoredError {
     ErrorClass(String),
 }
 
-/// The stored form.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Stored {
     attempted: u64,

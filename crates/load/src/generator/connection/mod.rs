@@ -21,12 +21,10 @@ use crate::outcomes::ErrorClass;
 /// Reads per turn and connection, before other connections and the clock get their turn.
 const READS_OF_A_TURN: u32 = 16;
 
-/// State of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// Closed; may be reopened from this time on.
     Closed { from_ns: u64 },
-    /// The socket is connecting.
     Connecting,
     /// The TLS handshake is in progress.
     Greeting,
@@ -48,7 +46,6 @@ pub(super) struct Connection {
     begun_ns: u64,
     opened_ns: u64,
     is_warmup: bool,
-    /// Requests sent on it.
     requests: u64,
     /// Consecutive failed connection attempts.
     failures: u32,
@@ -129,7 +126,6 @@ impl Connection {
         }
     }
 
-    /// Token of its events.
     fn token(&self) -> u64 {
         (u64::from(self.generation) << 32) | u64::from(self.id)
     }

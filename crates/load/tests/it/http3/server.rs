@@ -72,9 +72,7 @@ pub struct Seen {
     pub last: Mutex<Option<Asked>>,
 }
 
-/// Setup of a server.
 pub struct Setup {
-    /// Name in its certificate.
     pub name: &'static str,
     pub protocol: &'static [u8],
     /// Maximum number of simultaneous streams per client.
@@ -94,7 +92,6 @@ impl Default for Setup {
     }
 }
 
-/// A running server.
 pub struct Server {
     pub address: SocketAddr,
     pub seen: Arc<Seen>,
