@@ -25,6 +25,7 @@ const READS_OF_A_TURN: u32 = 16;
 pub(super) enum State {
     /// Closed; may be reopened from this time on.
     Closed { from_ns: u64 },
+    /// The socket is connecting.
     Connecting,
     /// The TLS handshake is in progress.
     Greeting,
