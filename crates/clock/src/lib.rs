@@ -1,22 +1,24 @@
-//! Time for everything that only waits: time limits, grace periods, pauses. In a test it may be moved by hand.
+//! Time for everything that only waits: timeouts, grace periods, pauses. Tests can move it by hand.
 //!
-//! What measures reads the machine's clock itself. A [`Clock`] is for decisions such as "this took too long" and "try
-//! again later". It is a word to copy; a real one costs a branch beside reading the time. Start at [`Clock::now`].
+//! Measurements read the machine's clock directly. A [`Clock`] is for decisions such as "this took
+//! too long" and "try again later". It is a copyable word; the real one costs a branch besides
+//! reading the time. Start at [`Clock::now`].
 //!
-//! Processes and sockets take real time whatever a clock says. A loop that waits for them asks [`Clock::turn`] how long
-//! it may wait before it looks at the clock again, and [`Clock::now`] whether its own time is up.
+//! Processes and sockets take real time whatever a clock says. A loop that waits for them asks
+//! [`Clock::turn`] how long it may wait before it checks the clock again, and [`Clock::now`]
+//! whether its own time is up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How soon a wait for something real looks again at a clock that may have been moved meanwhile.
+/// Interval at which a wait for something real checks a clock that may have been moved.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// The time that waiting goes by. The default is the real one.
+/// The clock that waiting goes by. The default is the real one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Clock(Option<&'static Moved>);
 
-/// A time that stands still until somebody moves it.
+/// A time that stands still until someone moves it.
 #[derive(Debug)]
 struct Moved {
     begin: Instant,
@@ -27,8 +29,8 @@ impl Clock {
     /// The monotonic clock of the machine.
     pub const REAL: Clock = Clock(None);
 
-    /// A clock that stands still until [`Clock::advance`] or [`Clock::pause`] moves it. It is for tests, and its few bytes
-    /// are never given back, so that it can be copied into threads like a real one.
+    /// A clock that stands still until [`Clock::advance`] or [`Clock::pause`] moves it. For tests:
+    /// its few bytes are leaked, so that it can be copied into threads like a real one.
     pub fn movable() -> Clock {
         Clock(Some(Box::leak(Box::new(Moved {
             begin: Instant::now(),
@@ -36,13 +38,13 @@ impl Clock {
         }))))
     }
 
-    /// Whether it is moved by hand.
+    /// Whether this clock is moved by hand.
     #[inline]
     pub fn is_movable(self) -> bool {
         self.0.is_some()
     }
 
-    /// Now.
+    /// The current time.
     #[inline]
     pub fn now(self) -> Instant {
         match self.0 {
@@ -53,18 +55,18 @@ impl Clock {
         }
     }
 
-    /// The time since an earlier moment of this clock, or nothing if it lies ahead.
+    /// Time since an earlier moment of this clock; zero if it lies ahead.
     #[inline]
     pub fn since(self, moment: Instant) -> Duration {
         self.now().saturating_duration_since(moment)
     }
 
-    /// The time until a later moment of this clock, or nothing if it has come.
+    /// Time until a later moment of this clock; zero if it has passed.
     pub fn until(self, moment: Instant) -> Duration {
         moment.saturating_duration_since(self.now())
     }
 
-    /// Moves a movable clock, for everybody who has a copy of it. A real one goes by itself.
+    /// Moves a movable clock, for all its copies. Does not affect a real one.
     pub fn advance(self, by: Duration) {
         if let Some(moved) = self.0 {
             let by_ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
@@ -72,7 +74,8 @@ impl Clock {
         }
     }
 
-    /// Lets time pass while nothing is waited for, as before another try. A movable clock is moved by so much, at once.
+    /// Lets time pass while nothing is awaited, for example before a retry. Moves a movable clock
+    /// at once.
     pub fn pause(self, time: Duration) {
         match self.0 {
             None => std::thread::sleep(time),
@@ -80,8 +83,9 @@ impl Clock {
         }
     }
 
-    /// How long a wait for something real, a process or a socket, may last at once, if it is to last for `longest` of this
-    /// clock's time: a movable clock may be moved meanwhile, and is looked at again soon.
+    /// Longest single wait for something real, such as a process or a socket, if the whole wait may
+    /// last `longest` by this clock. A movable clock may be moved during the wait, so it is checked
+    /// again soon.
     #[inline]
     pub fn turn(self, longest: Duration) -> Duration {
         match self.0 {
@@ -90,7 +94,7 @@ impl Clock {
         }
     }
 
-    /// Waits a moment, in real time, between two looks at something real.
+    /// Sleeps for a moment of real time between two checks of something real.
     pub fn wait(self, pulse: Duration) {
         std::thread::sleep(self.turn(pulse));
     }

@@ -1,28 +1,29 @@
-//! The command lines of the originals, taken apart by tables.
+//! Splits the command lines of the originals with tables of options.
 //!
-//! Decides what is an option, its value, or neither, by three grammars: that of getopt for ab and erlperf ([`getopt`]), that of
-//! Node.js core's scripts ([`node`]) and that of its R scripts ([`r`]); `compare.py` has argparse's own
-//! (`compare_py/arguments.rs`). It must not know what an option means. No grammar takes what it does not know: the originals of
-//! Node.js swallow the next argument without a sound. A crate such as lexopt would fit ab alone: erlperf names the whole cluster in
-//! its messages and has the option `-pa`, and in R and Node.js one dash is as good as two.
+//! Decides what is an option, a value, or neither, by three grammars: getopt's for ab and erlperf
+//! ([`getopt`]), that of Node.js core's scripts ([`node`]) and that of its R scripts ([`r`]);
+//! `compare.py` uses argparse's (`compare_py/arguments.rs`). Knows nothing of what an option means.
+//! All reject unknown options, whereas Node.js's originals silently swallow the next argument. A
+//! crate such as lexopt would suit only ab: erlperf names whole clusters in messages and has the
+//! option `-pa`; in R and Node.js one dash equals two.
 
-/// A command line taken apart.
+/// Command line split into options and other arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Arguments<'a> {
-    /// Every option by the first of its names, with its value.
+    /// Options by the first of their names, with their values.
     pub options: Vec<(&'a str, Option<&'a str>)>,
-    /// What is neither an option nor a value.
+    /// Arguments that are neither options nor values.
     pub others: Vec<&'a str>,
 }
 
-/// What is wrong with a command line.
+/// Error in a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mistake<'a> {
-    /// There is no option of that name.
+    /// Unknown option name.
     UnknownName(&'a str),
-    /// There is no option of the first letter; the second text is the whole argument.
+    /// Unknown option letter; the second text is the whole argument.
     UnknownLetter(&'a str, &'a str),
-    /// The option lacks its value.
+    /// The option requires a value.
     NeedsValue(&'a str),
     /// The option takes no value.
     TakesNoValue(&'a str),
@@ -34,23 +35,24 @@ impl<'a> Arguments<'a> {
         self.options.iter().any(|(name, _)| *name == option)
     }
 
-    /// The value of an option; of several the last one counts, also where it has none.
+    /// Returns the value of an option; the last occurrence counts, even if it has no value.
     pub fn value(&self, option: &str) -> Option<&'a str> {
         self.options.iter().rfind(|(name, _)| *name == option)?.1
     }
 
-    /// All values of an option in order.
+    /// Returns all values of an option in order.
     pub fn values(&self, option: &str) -> impl Iterator<Item = &'a str> {
         let given = self.options.iter().filter(move |(name, _)| *name == option);
         given.filter_map(|(_, value)| *value)
     }
 }
 
-/// Letters may be clustered (`-kq`) and values attached (`-n100`, `--name=value`); options may stand behind other arguments.
-/// `find` knows the options by any of their names with dashes: the name under which one is read, and whether it takes a value.
+/// Splits a command line as getopt does. Letters may be clustered (`-kq`) and values attached
+/// (`-n100`, `--name=value`); options may follow other arguments. `find` maps any name of an
+/// option, dashes included, to its canonical name and whether it takes a value.
 ///
 /// # Errors
-/// An option is not known, lacks its value, or has one that it does not take.
+/// An option is unknown, lacks its value, or has one that it does not take.
 pub fn getopt<'a>(
     arguments: &'a [String],
     find: impl Fn(&str) -> Option<(&'static str, bool)>,
@@ -95,8 +97,9 @@ pub fn getopt<'a>(
     Ok(read)
 }
 
-/// Options come first; behind the first other argument, and behind `--`, everything is an argument, even what looks like an
-/// option. `-x` equals `--x`. The word `test` that is not a value is an option.
+/// Splits a command line as Node.js core's scripts do. Options come first; everything after the
+/// first other argument or after `--` is an argument, even if it looks like an option. `-x` equals
+/// `--x`. The word `test`, unless it is a value, is an option.
 ///
 /// # Errors
 /// An option is in neither list, or lacks its value.
@@ -131,10 +134,11 @@ pub fn node<'a>(
     Ok(read)
 }
 
-/// `-x` and `--x` switch x on; an argument behind it that does not begin with `-` becomes its value. All others are passed over.
+/// Splits a command line as the R scripts do. `-x` and `--x` set x; a following argument that does
+/// not begin with `-` becomes its value. All other arguments are ignored.
 ///
 /// # Errors
-/// The first option that is not in the list, as it was typed.
+/// Returns the first option that is not in the list, as typed.
 pub fn r<'a>(arguments: &'a [String], known: &[&str]) -> Result<Arguments<'a>, &'a str> {
     let mut read = Arguments::default();
     let mut awaits_value = false;
@@ -154,7 +158,7 @@ pub fn r<'a>(arguments: &'a [String], known: &[&str]) -> Result<Arguments<'a>, &
     Ok(read)
 }
 
-/// The name of an option, behind one dash or two.
+/// Returns the name of an option without its one or two dashes.
 fn undashed(word: &str) -> Option<&str> {
     let name = word.strip_prefix('-')?;
     Some(name.strip_prefix('-').unwrap_or(name))

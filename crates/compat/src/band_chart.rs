@@ -1,27 +1,27 @@
-//! A chart of values with intervals in plain characters.
+//! Text chart of values with intervals.
 //!
 //! Decides scale and marks: `o` for the value, `[---]` for the interval, `|` for the reference.
-//! Nothing is said by colour. It must not know what the values are. Start at [`band_chart`].
+//! Uses no color. Knows nothing of what the values mean. Start at [`band_chart`].
 
 use unicode_width::UnicodeWidthStr;
 
-/// Columns of the scale.
+/// Width of the scale in columns.
 const SCALE: usize = 60;
 
 /// One line of the chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Band {
-    /// The text on the left.
+    /// Text on the left.
     pub label: String,
-    /// The value.
+    /// Value.
     pub value: f64,
-    /// The interval around it; `None` where it is not defined.
+    /// Interval around the value, if defined.
     pub interval: Option<(f64, f64)>,
 }
 
-/// The lines, and below them the ends of the scale. `reference` is always on the scale.
+/// Draws the lines, and below them the ends of the scale, which includes `reference`.
 ///
-/// Bands without a finite value are left out; without any band there is no chart.
+/// Bands without a finite value are omitted; without any band the chart is empty.
 pub fn band_chart(bands: &[Band], reference: f64, number: impl Fn(f64) -> String) -> String {
     let bands: Vec<&Band> = bands.iter().filter(|band| band.value.is_finite()).collect();
     let ends = bands.iter().flat_map(|band| {
@@ -60,7 +60,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// The column of a value; values beyond the ends are at the ends.
+    /// Returns the column of a value; values beyond the ends are placed at the ends.
     fn column(&self, value: f64) -> usize {
         let share = (value - self.low) / (self.high - self.low);
         (share.clamp(0.0, 1.0) * (SCALE - 1) as f64).round() as usize

@@ -1,9 +1,9 @@
-//! Drop-in for `calibrate-n.js`: how many iterations a script needs until its results are steady.
+//! Drop-in for `calibrate-n.js`: finds how many iterations a script needs for stable results.
 //!
-//! Decides options (`--name=value` and the path of a script) and output of that tool; what is steady is decided by
-//! `analysis::iterations`. Labels and figures are where the original has them, for those who read them by a program; sentences are
-//! our own. Where the original goes on with a default for a value that is no number, this is an error: two hours later nobody
-//! remembers the line that said so. Start at [`run`].
+//! Decides options (`--name=value` and the path of a script) and output; `analysis::iterations`
+//! decides what is stable. Labels and figures are where the original has them, for programs that
+//! parse them; sentences are our own. A value that is not a number is an error; the original uses a
+//! default, but its warning is long forgotten when hours of measuring end. Start at [`run`].
 
 use crate::console::{self, Console};
 use crate::node::driver::{self, Driver};
@@ -18,16 +18,16 @@ use std::io::{self, Write};
 const TOOL: &str = "calibrate-n.js";
 const USAGE: &str = include_str!("usage/calibrate-n.js.txt");
 
-/// The rates of the cases under one number of iterations, by the text of their values.
+/// Rates of the cases for one number of iterations, keyed by the text of their values.
 type Rates = IndexMap<String, Results>;
 
-/// Tries larger and larger numbers of iterations; returns the exit status.
+/// Tries increasing numbers of iterations; returns the exit status.
 ///
 /// # Errors
 /// Measuring is impossible, or a stream is closed.
 pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
     if arguments.is_empty() {
-        // The original explains itself on standard output.
+        // The original prints its usage on standard output.
         console.stdout.write_all(USAGE.as_bytes())?;
         return Ok(console::REFUSED);
     }
@@ -87,7 +87,7 @@ fn calibrate(
     Ok(0)
 }
 
-/// The rates under one number of iterations, and the exit status of what failed.
+/// Measures with one number of iterations; returns the rates and the exit status of failures.
 fn tried(request: &ScriptsRequest, console: &mut Console<'_>) -> Result<(Rates, i32)> {
     let measure = console.measure;
     let mut collector = Collector {
@@ -101,7 +101,7 @@ fn tried(request: &ScriptsRequest, console: &mut Console<'_>) -> Result<(Rates, 
     Ok((collector.rates, collector.driver.failures.status()))
 }
 
-/// Collects rates and shows a dot for every pass through the cases.
+/// Collects rates and prints a dot for every pass through the cases.
 struct Collector<'a> {
     driver: Driver<'a>,
     rates: Rates,
@@ -135,7 +135,7 @@ impl Observer for Collector<'_> {
     }
 }
 
-/// The values of a case as JavaScript writes an object.
+/// Formats the values of a case as a JavaScript object.
 fn configuration(case: &Case) -> String {
     use speedwell_results::formats::node_csv::javascript;
     let pair = |(name, value): &(String, speedwell_model::Value)| {
@@ -146,24 +146,24 @@ fn configuration(case: &Case) -> String {
     format!("{{{}}}", pairs.join(","))
 }
 
-/// What is asked for.
+/// Options of the command line.
 #[derive(Debug, Clone, PartialEq)]
 struct Options {
-    /// The script as it was typed.
+    /// Script as typed.
     path: String,
     /// Runs for each number of iterations.
     runs: u32,
-    /// What is steady enough.
+    /// Stability required to stop.
     enough: Steadiness,
-    /// Which numbers are tried.
+    /// Numbers of iterations to try.
     steps: Steps,
 }
 
 impl Options {
-    /// Reads the words of a command line; of several paths the last one counts.
+    /// Parses a command line; the last of several paths counts.
     ///
     /// # Errors
-    /// An unknown option, a value that is no number above 0, or no path.
+    /// An option is unknown, a value is not a number above 0, or the path is missing.
     fn parse(arguments: &[String]) -> Result<Options, String> {
         let mut options = Options {
             path: String::new(),
@@ -220,7 +220,7 @@ fn refusal(name: &str, value: &str) -> String {
     format!("the value of '{name}' must be a number above 0, not '{value}'")
 }
 
-/// What is going to be done.
+/// Prints what will be done.
 fn print_heading(out: &mut dyn Write, options: &Options) -> io::Result<()> {
     let rule = "-".repeat(56);
     writeln!(out, "\n{rule}\nBenchmark: {}\n{rule}", options.path)?;
@@ -243,7 +243,7 @@ fn print_heading(out: &mut dyn Write, options: &Options) -> io::Result<()> {
     )
 }
 
-/// Every configuration with its coefficient of variation.
+/// Prints each configuration with its coefficient of variation.
 fn print_cases(out: &mut dyn Write, level: &Level, options: &Options) -> io::Result<()> {
     for (name, variation) in level.cases() {
         let mark = if variation <= options.enough.mean {
@@ -262,7 +262,7 @@ fn print_cases(out: &mut dyn Write, level: &Level, options: &Options) -> io::Res
     Ok(())
 }
 
-/// All configurations together.
+/// Prints the result of all configurations together.
 fn print_overall(out: &mut dyn Write, spread: &Spread, options: &Options) -> io::Result<()> {
     let (mean, target) = (percent(spread.mean), percent(options.enough.mean));
     let single = options.enough.single * 100.0;
@@ -286,7 +286,7 @@ fn print_overall(out: &mut dyn Write, spread: &Spread, options: &Options) -> io:
     Ok(())
 }
 
-/// The best number until now.
+/// Prints the best number so far.
 fn print_best(out: &mut dyn Write, is_new: bool, level: &Level) -> io::Result<()> {
     let begin = if is_new {
         "New best n:"
@@ -301,7 +301,7 @@ fn print_best(out: &mut dyn Write, is_new: bool, level: &Level) -> io::Result<()
     )
 }
 
-/// A number that is enough.
+/// Prints the number that suffices.
 fn print_found(out: &mut dyn Write, level: &Level, options: &Options) -> io::Result<()> {
     writeln!(
         out,
@@ -315,7 +315,7 @@ fn print_found(out: &mut dyn Write, level: &Level, options: &Options) -> io::Res
     print_variations(out, level, None)
 }
 
-/// No number was enough: the best of them.
+/// Prints the best number after none sufficed.
 fn print_given_up(out: &mut dyn Write, level: &Level, options: &Options) -> io::Result<()> {
     writeln!(
         out,
@@ -337,7 +337,7 @@ fn print_given_up(out: &mut dyn Write, level: &Level, options: &Options) -> io::
     )
 }
 
-/// The variation of every configuration; those above `target` are marked.
+/// Prints the variation of every configuration; marks those above `target`.
 fn print_variations(out: &mut dyn Write, level: &Level, target: Option<f64>) -> io::Result<()> {
     for (name, variation) in level.cases() {
         writeln!(out, "  {name}: {}%", percent(variation))?;

@@ -1,7 +1,7 @@
-//! Drop-in for `compare.js`: every case under two programs, as rows for `compare.R`.
+//! Drop-in for `compare.js`: runs every case under two programs and prints rows for `compare.R`.
 //!
-//! Decides options and output of that driver. The order of execution is that of `measure`, and so is the
-//! order of the rows; `compare.R` does not depend on it. Start at [`run`].
+//! Decides options and output of that driver. Order of execution, and so of the rows, is that of
+//! `measure`; `compare.R` does not depend on it. Start at [`run`].
 
 use super::band_chart::{Band, band_chart};
 use super::compare_r::Table;
@@ -36,14 +36,14 @@ const COMMAND_LINE: CommandLine = CommandLine {
     switches: &["no-progress", "analyze", "no-chart", "help"],
 };
 
-/// Runs of each case under each program, if not said otherwise.
+/// Default number of runs of each case under each program.
 const RUNS: u32 = 30;
 
-/// What is done with the results, besides printing rows.
+/// Options for analyzing the results.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Analysis {
     chart: bool,
-    /// The largest significant regression that is accepted, in percent.
+    /// Largest accepted significant regression in percent.
     max_regression_percent: Option<f64>,
 }
 
@@ -117,7 +117,7 @@ fn analysis(arguments: &Arguments<'_>) -> Result<Option<Analysis>, Refusal> {
 
 struct Printer<'a> {
     driver: Driver<'a>,
-    /// The rates, where they are analysed instead of printed.
+    /// Rates to analyze; `None` if rows are printed.
     collected: Option<Groups>,
 }
 
@@ -173,7 +173,7 @@ impl Printer<'_> {
     }
 }
 
-/// The name under which `compare.R` groups: file name, blank, configuration.
+/// Returns the name by which `compare.R` groups: file name, blank, configuration.
 fn full_name(name: &str, run: &Run) -> String {
     let values = run.case.values.iter();
     let pairs: Vec<String> = values
@@ -182,7 +182,7 @@ fn full_name(name: &str, run: &Run) -> String {
     format!("{name} {}", pairs.join(" "))
 }
 
-/// Every improvement with its 95 % interval around 0, in percent.
+/// Draws every improvement with its 95 % interval around 0, in percent.
 fn improvements(table: &Table) -> String {
     let band = |row: &super::compare_r::NamedRow| {
         let value = row.row.improvement_percent;
@@ -207,7 +207,7 @@ fn improvements(table: &Table) -> String {
     format!("\nImprovement, o, with its 95 % band, [---], against no change, |:\n\n{chart}")
 }
 
-/// One sentence for each case that became significantly slower by more than the limit.
+/// Returns a message for each case that became significantly slower by more than the limit.
 fn regressions(table: &Table, limit_percent: Option<f64>) -> Vec<String> {
     let Some(limit) = limit_percent else {
         return Vec::new();

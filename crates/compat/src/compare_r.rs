@@ -1,9 +1,11 @@
-//! Drop-ins for `compare.R` and `bar.R`: the table of comparisons and the chart of mean rates from the CSV of `compare.js`.
+//! Drop-ins for `compare.R` and `bar.R`: the table of comparisons and the chart of mean rates, from
+//! the CSV of `compare.js`.
 //!
-//! Decides text, order and figures of the table; the pictures come from `r/plot.rs`. The accuracies divide the half width of the
-//! interval of the difference by the mean of the reference and leave out that mean's own uncertainty, so they are no interval of
-//! the ratio; `analysis` proper has one. The table differs from the original where that stops: a case whose values do not
-//! vary is shown without a p value, and all other cases are shown, too. Start at [`run`].
+//! Decides text, order and figures of the table; `r/plot.rs` draws the charts. An accuracy is the
+//! half width of the difference's interval, divided by the reference's mean, whose uncertainty it
+//! ignores; so it is not an interval of the ratio, which `analysis` computes. Unlike the original,
+//! the table does not stop at a case whose values do not vary: that has no p value. Start at
+//! [`run`].
 
 use crate::arguments::Arguments;
 use crate::console::Console;
@@ -30,7 +32,7 @@ const WIDTH: usize = 200;
 /// Reads standard input and prints the table; returns the exit status.
 ///
 /// # Errors
-/// The input is no output of `compare.js`, or something cannot be written.
+/// The input does not come from `compare.js`, or a stream or file cannot be written.
 pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
     SCRIPT.carry_out(arguments, console, compare)
 }
@@ -53,10 +55,10 @@ fn compare(options: &Arguments<'_>, console: &mut Console<'_>) -> Result<i32> {
     Ok(0)
 }
 
-/// The rates on standard input; what is odd about them is told in the name of `tool`.
+/// Reads the rates on standard input; warnings are prefixed with `tool`.
 ///
 /// # Errors
-/// The input is no output of `compare.js`, or standard error is closed.
+/// The input does not come from `compare.js`, or standard error is closed.
 pub fn read_groups(tool: &str, console: &mut Console<'_>) -> Result<Groups> {
     let groups = Groups::read(&mut *console.stdin)?;
     for warning in groups.warnings() {
@@ -73,7 +75,7 @@ fn box_plot(groups: &Groups, table: &Table) -> plot::Chart {
     }))
 }
 
-/// The comparisons, sorted by name.
+/// Comparisons, sorted by name.
 pub struct Table {
     rows: Vec<NamedRow>,
 }
@@ -82,9 +84,9 @@ pub struct Table {
 pub struct NamedRow {
     /// File name, blank, configuration.
     pub name: String,
-    /// Its figures.
+    /// Figures of the comparison.
     pub row: WelchRow,
-    /// Its place among the groups.
+    /// Index of its group.
     index: usize,
 }
 
@@ -101,13 +103,13 @@ impl Table {
         Table { rows }
     }
 
-    /// The comparisons in order.
+    /// Returns the comparisons in order.
     pub fn rows(&self) -> &[NamedRow] {
         &self.rows
     }
 
-    /// One sentence about the comparisons that have no p value because nothing varies, and one
-    /// about those that R does not show.
+    /// Returns a warning about comparisons without a p value because nothing varies, and about
+    /// those that R does not show.
     pub fn warning(&self) -> Option<String> {
         let constant: Vec<&str> = self
             .rows
@@ -135,7 +137,7 @@ impl Table {
         (!sentences.is_empty()).then(|| sentences.join("; "))
     }
 
-    /// Table and note as the original prints them.
+    /// Formats table and note as the original does.
     pub fn text(&self) -> String {
         let names: Vec<String> = self.rows.iter().map(|row| row.name.clone()).collect();
         let column = |name: &str, cell: &dyn Fn(&WelchRow) -> String| {
@@ -172,7 +174,7 @@ fn accuracy(row: &WelchRow, risk: usize) -> String {
     }
 }
 
-/// R's `sprintf("%.2f")`.
+/// Formats like R's `sprintf("%.2f")`.
 fn percent(value: f64) -> String {
     match value {
         _ if value.is_nan() => "NaN".to_owned(),
@@ -209,10 +211,11 @@ const BAR_SCRIPT: RScript = RScript {
     options: &[],
 };
 
-/// `bar.R`: reads standard input and draws, or prints nothing without `--plot`, as the original does; returns the exit status.
+/// `bar.R`: reads standard input and draws, or prints nothing without `--plot`, as in the original;
+/// returns the exit status.
 ///
 /// # Errors
-/// The input is no output of `compare.js`, or the picture cannot be written.
+/// The input does not come from `compare.js`, or the chart cannot be written.
 pub fn run_bars(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
     BAR_SCRIPT.carry_out(arguments, console, draw)
 }
@@ -232,25 +235,25 @@ fn draw(options: &Arguments<'_>, console: &mut Console<'_>) -> Result<i32> {
 /// Risks for which accuracies are given; a p value below them earns one, two or three stars.
 pub const RISKS: [f64; 3] = [0.05, 0.01, 0.001];
 
-/// One row of the table. Percentages are of the mean of the reference.
+/// One row of the table. Percentages are relative to the mean of the reference.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WelchRow {
-    /// Mean of the reference; NaN if it has no values.
+    /// Mean of the reference; NaN without values.
     pub mean_old: f64,
-    /// Mean of the candidate; NaN if it has no values.
+    /// Mean of the candidate; NaN without values.
     pub mean_new: f64,
-    /// How much larger the mean of the candidate is, in percent; NaN if a side is empty.
+    /// Increase of the mean from reference to candidate, in percent; NaN if a side is empty.
     pub improvement_percent: f64,
-    /// What the test says.
+    /// Result of the test.
     pub test: Tested,
 }
 
-/// The part of a row that needs a test.
+/// Result of Welch's test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Tested {
     /// A side has fewer than 2 values.
     TooFew,
-    /// The values do not vary, so that p is not defined.
+    /// The values do not vary, so p is undefined.
     Constant,
     /// The test is defined.
     Done {
@@ -262,7 +265,7 @@ pub enum Tested {
 }
 
 impl WelchRow {
-    /// One star for each risk that the p value is below.
+    /// Returns one star for each risk that the p value is below.
     pub fn stars(&self) -> usize {
         match self.test {
             Tested::Done { p, .. } => RISKS.iter().filter(|&&risk| p < risk).count(),

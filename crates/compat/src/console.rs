@@ -1,8 +1,8 @@
-//! The world outside a drop-in, handed over so that tests can stand in for it.
+//! Streams and environment of a drop-in, passed in so that tests can replace them.
 //!
-//! Decides how a drop-in speaks to its user: results on standard output as the original prints
-//! them, everything else on standard error, each line beginning with the tool's name, without anything that would
-//! steer a terminal. It must not know any tool.
+//! Decides how a drop-in talks to its user: results on standard output as the original prints them;
+//! everything else on standard error, each line prefixed with the tool's name and free of terminal
+//! control sequences. Knows no particular tool.
 
 use rustix::termios::tcgetwinsize;
 use speedwell_measure::ScriptsRequest;
@@ -12,7 +12,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
-/// Streams and surroundings of a drop-in.
+/// Streams and environment of a drop-in.
 pub struct Console<'a> {
     /// Standard input.
     pub stdin: &'a mut dyn Read,
@@ -25,7 +25,7 @@ pub struct Console<'a> {
     /// Where a progress line may be rewritten; `None` unless standard error is a terminal and
     /// standard output is not.
     pub progress: Option<Box<dyn Write + Send>>,
-    /// The working directory.
+    /// Working directory.
     pub directory: PathBuf,
     /// Looks up an environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
@@ -33,19 +33,20 @@ pub struct Console<'a> {
     pub measure: &'a Measure<'a>,
 }
 
-/// What measures scripts and tells an observer about it.
+/// Measures scripts and reports events to an observer.
 pub type Measure<'a> = dyn Fn(&ScriptsRequest, &mut dyn Observer) -> anyhow::Result<()> + 'a;
 
-/// The exit status when usage or input are wrong, as in the originals.
+/// Exit status for an invalid command line or input, as in the originals.
 pub const REFUSED: i32 = 1;
 
-/// The exit status of a drop-in that has a better one than its original: nothing could be done.
+/// Exit status of a failure, for drop-ins that distinguish it better than their original.
 pub const COULD_NOT: i32 = 2;
 
-/// The exit status after Ctrl-C: 128 + SIGINT.
+/// Exit status after Ctrl-C: 128 + SIGINT.
 pub const INTERRUPTED: i32 = 130;
 
-/// The exit status when the reader of the results has gone: what a shell reports for SIGPIPE.
+/// Exit status when the reader of the results has closed its pipe: what a shell reports for
+/// SIGPIPE.
 const READER_GONE: i32 = 128 + 13;
 
 impl Console<'_> {
@@ -57,7 +58,7 @@ impl Console<'_> {
         writeln!(self.stderr, "{tool}: warning: {}", visible(sentence))
     }
 
-    /// Answers a request for help.
+    /// Prints the help text.
     ///
     /// # Errors
     /// Standard output is closed.
@@ -66,7 +67,7 @@ impl Console<'_> {
         Ok(0)
     }
 
-    /// Refuses a command line: an explanation, if there is one, and the usage.
+    /// Rejects a command line with a reason, if any, and the usage.
     ///
     /// # Errors
     /// Standard error is closed.
@@ -78,8 +79,7 @@ impl Console<'_> {
         Ok(REFUSED)
     }
 
-    /// Refuses a command line in one line, and says which `help` shows the usage unless the reason has
-    /// a hint of its own.
+    /// Rejects a command line in one line, and hints at `help` unless the reason has its own hint.
     ///
     /// # Errors
     /// Standard error is closed.
@@ -92,8 +92,8 @@ impl Console<'_> {
         Ok(COULD_NOT)
     }
 
-    /// Writes why nothing could be done, behind the results so far. That the reader of the results has
-    /// gone is for the caller.
+    /// Flushes the results so far and reports the failure. A broken pipe is passed on to the
+    /// caller.
     ///
     /// # Errors
     /// Standard output or standard error is closed.
@@ -108,7 +108,7 @@ impl Console<'_> {
         }
     }
 
-    /// The exit status for what a tool came to; errors are written.
+    /// Returns the exit status of a tool's result; errors are reported.
     pub fn conclude(&mut self, tool: &str, result: anyhow::Result<i32>) -> i32 {
         let result = result.and_then(|status| {
             self.stdout.flush()?;
@@ -118,7 +118,7 @@ impl Console<'_> {
             Ok(status) => status,
             Err(error) if is_broken_pipe(&error) => READER_GONE,
             Err(error) => {
-                // Nobody is left to hear that standard error is closed.
+                // If standard error is closed, too, the failure cannot be reported.
                 let error = format!("{error:#}");
                 let _ = writeln!(self.stderr, "{tool}: {}", visible(&error));
                 REFUSED
@@ -127,13 +127,13 @@ impl Console<'_> {
     }
 }
 
-/// Columns of the terminal behind a stream; `None` if there is none.
+/// Returns the width of the terminal behind a stream; `None` without a terminal.
 pub fn columns(stream: impl AsFd) -> Option<usize> {
     let size = tcgetwinsize(stream).ok()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-/// Whether an error says that the reader of the results has gone.
+/// Whether an error means that the reader of the results has closed its pipe.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()

@@ -1,10 +1,10 @@
-//! Drop-ins: other tools' command lines and outputs, translated.
+//! Drop-ins: other tools' command lines and outputs, emulated.
 //!
 //! Decides which tool names exist. Every drop-in accepts the grammar of its original and writes the
-//! same bytes; it deviates in four ways only: unknown options are errors, failures are reported,
-//! `--help` works, and a case without variation does not stop a table. That for `compare.py` deviates
-//! further, as `docs/reference/compare-py.md` lists, and so do those for ab, erlperf, hyperfine and benchstat (`docs/reference/ab.md` and its neighbours). A further
-//! drop-in is a file beside this one and a line in `TOOLS`. Start at [`main`].
+//! same bytes, with four exceptions: unknown options are errors, failures are reported, `--help`
+//! works, and a case without variation does not stop a table. Those for `compare.py`, ab, erlperf,
+//! hyperfine and benchstat deviate further (`docs/reference/compare-py.md`, `ab.md` and so on). To
+//! add a drop-in, add a file beside this one and a line in `TOOLS`. Start at [`main`].
 
 pub mod ab;
 pub mod arguments;
@@ -28,10 +28,10 @@ pub use console::Console;
 
 use anyhow::Result;
 
-/// Does what a tool does with these arguments; returns the exit status.
+/// Runs a tool with arguments; returns the exit status.
 type Run = fn(&[String], &mut Console<'_>) -> Result<i32>;
 
-/// Every tool that can be stood in for, by the name of its original.
+/// Emulated tools by the names of their originals.
 const TOOLS: &[(&str, Run)] = &[
     ("run.js", run_js::run),
     ("compare.js", compare_js::run),
@@ -47,12 +47,12 @@ const TOOLS: &[(&str, Run)] = &[
     ("bar.R", compare_r::run_bars),
 ];
 
-/// The names of all tools that can be stood in for.
+/// Returns the names of all emulated tools.
 pub fn names() -> impl Iterator<Item = &'static str> {
     TOOLS.iter().map(|(name, _)| *name)
 }
 
-/// Does what `tool` does with these arguments; returns the exit status.
+/// Runs `tool` with these arguments; returns the exit status.
 pub fn main(tool: &str, arguments: &[String], console: &mut Console<'_>) -> i32 {
     let result = match TOOLS.iter().find(|(name, _)| *name == tool) {
         Some((_, run)) => run(arguments, console),

@@ -1,15 +1,15 @@
-//! A time of day in the time zone of this machine, as the originals write it: ab in the form of C's `ctime`, erlperf
-//! with the distance from Greenwich.
+//! Local times in the formats of the originals: for ab as C's `ctime`, for erlperf with the UTC
+//! offset.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-/// `Sat Nov 21 19:18:13 2026`, in the time zone of this machine; empty for a time that has no date.
+/// Formats a time like `Sat Nov 21 19:18:13 2026`, in the local time zone; empty if out of range.
 pub fn local_time(epoch_s: u64) -> String {
     written(epoch_s, "%a %b %d %H:%M:%S %Y")
 }
 
-/// `2026-11-21T19:18:13+01:00`; empty for a time that has no date.
+/// Formats a time like `2026-11-21T19:18:13+01:00`; empty if out of range.
 pub fn iso_time(epoch_s: u64) -> String {
     written(epoch_s, "%Y-%m-%dT%H:%M:%S%:z")
 }

@@ -1,4 +1,4 @@
-//! Drop-in for `run.js`: each script of some groups once.
+//! Drop-in for `run.js`: runs each script of some groups once.
 //!
 //! Decides options and output of that driver. Start at [`run`].
 
@@ -19,7 +19,7 @@ const COMMAND_LINE: CommandLine = CommandLine {
     switches: &["help"],
 };
 
-/// How results are written.
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Simple,
@@ -82,7 +82,7 @@ struct Printer<'a> {
     driver: Driver<'a>,
     format: Format,
     scripts: Vec<String>,
-    /// How many of the scripts have had their heading.
+    /// Number of scripts whose heading has been written.
     entered: usize,
     current: Option<String>,
 }
@@ -95,8 +95,8 @@ impl Printer<'_> {
         Ok(self.driver.out.flush()?)
     }
 
-    /// Writes the headings up to that of `script`. Those of scripts in between, which gave nothing,
-    /// are written, too, as in the original.
+    /// Writes the headings up to that of `script`, including those of scripts in between without
+    /// results, as in the original.
     fn enter(&mut self, script: &str) -> Result<()> {
         if self.current.as_deref() == Some(script) {
             return Ok(());
@@ -161,7 +161,7 @@ impl Observer for Printer<'_> {
     }
 }
 
-/// The line of one result, as `run.js` prints it.
+/// Formats one result as `run.js` does.
 pub fn simple_line(name: &str, values: &[(String, Value)], rate: f64) -> String {
     let pairs: Vec<String> = values
         .iter()
@@ -174,7 +174,7 @@ pub fn simple_line(name: &str, values: &[(String, Value)], rate: f64) -> String 
     )
 }
 
-/// A comma before every third digit of the whole part; the rest of the text stays as it is.
+/// Inserts a comma before every third digit of the integer part; the rest stays unchanged.
 fn with_separators(number: &str) -> String {
     let start = number.len() - number.trim_start_matches('-').len();
     let digits = number[start..]

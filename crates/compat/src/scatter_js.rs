@@ -1,8 +1,9 @@
-//! Drop-in for `scatter.js`: one script many times, as rows for `scatter.R`.
+//! Drop-in for `scatter.js`: runs one script many times and prints rows for `scatter.R`.
 //!
-//! Decides options and output of that driver, and with `--analyze` text and order of the analysis that is printed instead of rows:
-//! pooled parameters with their share of the variance, a table of means and medians, the steps along the x axis, and a chart of
-//! the means. The figures are those of `scatter_r.rs`. Start at [`run`].
+//! Decides options and output of that driver, and with `--analyze` text and order of the analysis
+//! that replaces the rows: pooled parameters with their share of the variance, a table of means and
+//! medians, the steps along the x axis, and a chart of the means. `scatter_r.rs` computes the
+//! figures. Start at [`run`].
 
 use crate::arguments::Arguments;
 use crate::band_chart::{Band, band_chart};
@@ -27,10 +28,10 @@ const COMMAND_LINE: CommandLine = CommandLine {
     switches: &["analyze", "no-chart", "no-progress", "help"],
 };
 
-/// Runs of each case, if not said otherwise.
+/// Default number of runs of each case.
 const RUNS: u32 = 30;
 
-/// What is printed instead of rows.
+/// Analysis to print instead of rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Analysis {
     x_axis: String,
@@ -41,7 +42,7 @@ struct Analysis {
 /// Executes the script and prints its results; returns the exit status.
 ///
 /// # Errors
-/// Measuring is impossible, a parameter to analyse by does not exist, or a stream is closed.
+/// Measuring is impossible, a parameter of the analysis does not exist, or a stream is closed.
 pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
     COMMAND_LINE.carry_out(arguments, console, understand, scatter)
 }
@@ -95,9 +96,9 @@ fn analysis(arguments: &Arguments<'_>) -> Result<Option<Analysis>, Refusal> {
 
 struct Printer<'a> {
     driver: Driver<'a>,
-    /// The columns, where they are analysed instead of printed.
+    /// Columns to analyze; `None` if rows are printed.
     collected: Option<Frame>,
-    /// The parameters of the first result, which make the columns.
+    /// Parameters of the first result, which define the columns.
     parameters: Option<Vec<String>>,
 }
 
@@ -124,8 +125,8 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// The run's values in the order of the columns, which the first run determines; `None` if they
-    /// do not fit. The original would put them under the wrong names.
+    /// Returns the run's values in the order of the columns, which the first run determines; `None`
+    /// if they do not match. The original would print them under the wrong names.
     fn in_columns(&mut self, run: &Run) -> Result<Option<Vec<(String, Value)>>> {
         let values = &run.case.values;
         let Some(parameters) = &self.parameters else {
@@ -192,10 +193,10 @@ impl Observer for Printer<'_> {
     }
 }
 
-/// Text of a figure that is undefined.
+/// Text of an undefined figure.
 const MISSING: &str = "NA";
 
-/// The whole analysis.
+/// Formats the whole analysis.
 fn analysis_text(study: &Study, chart: bool) -> String {
     let steps = study.steps();
     let mut text = aggregated(study.aggregated());
@@ -297,7 +298,7 @@ fn changes(study: &Study, steps: &[ScatterStep<'_>]) -> String {
     )
 }
 
-/// Every mean rate with its 95 % interval, on a scale from 0.
+/// Draws every mean rate with its 95 % interval, on a scale from 0.
 fn means(study: &Study) -> String {
     let band = |point: &ScatterPoint| Band {
         label: study.label(point),
@@ -318,7 +319,7 @@ fn optional<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
     value.map_or_else(|| MISSING.to_owned(), text)
 }
 
-/// At least four digits; a rate below 1,000 keeps decimals.
+/// Formats a rate with at least four digits: below 1,000 with decimals.
 fn rate(value: f64) -> String {
     let decimals = if value.abs() < 1000.0 { 3 } else { 0 };
     format!("{value:.decimals$}")

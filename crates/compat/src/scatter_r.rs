@@ -1,9 +1,9 @@
 //! Drop-in for `scatter.R`: mean rates by two parameters from the CSV of `scatter.js`.
 //!
-//! Decides text and order of the table, and its figures: which rows are pooled, the arithmetic of a point, and the steps from one
-//! x value to the next ([`steps`]) for `scatter.js --analyze`. Rows of different cases that fall on one point are pooled as if they
-//! were repetitions of one thing, so the interval mixes effects with noise; the study in `analysis` proper does not. The picture
-//! comes from `r/plot.rs`. Start at [`run`].
+//! Decides text and order of the table, and its figures: which rows are pooled, the statistics of a
+//! point, and the steps from one x value to the next ([`steps`]) for `scatter.js --analyze`. Rows
+//! of different cases at one point are pooled like repetitions, so the interval mixes effects with
+//! noise, unlike in `analysis`. `r/plot.rs` draws the chart. Start at [`run`].
 
 use crate::arguments::Arguments;
 use crate::console::Console;
@@ -28,13 +28,14 @@ const SCRIPT: RScript = RScript {
     options: &["xaxis", "category", "log"],
 };
 
-/// R's default width of a line.
+/// R's default line width.
 const WIDTH: usize = 80;
 
 /// Reads standard input and prints the table; returns the exit status.
 ///
 /// # Errors
-/// The input is no output of `scatter.js`, has no such parameters, or something cannot be written.
+/// The input does not come from `scatter.js` or lacks the parameters, or a stream or file cannot be
+/// written.
 pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
     SCRIPT.carry_out(arguments, console, scatter)
 }
@@ -58,7 +59,7 @@ fn scatter(options: &Arguments<'_>, console: &mut Console<'_>) -> Result<i32> {
     Ok(0)
 }
 
-/// The table with its points in the order in which they are printed.
+/// Table with its points in printing order.
 pub struct Study {
     x_axis: String,
     category: Option<String>,
@@ -71,7 +72,7 @@ impl Study {
     /// Pools the rows of a file and sorts the points by x axis, then category.
     ///
     /// # Errors
-    /// One of the parameters does not exist.
+    /// A parameter does not exist.
     pub fn pooled(
         frame: &Frame,
         x_axis: &str,
@@ -94,22 +95,22 @@ impl Study {
         })
     }
 
-    /// The points in order.
+    /// Returns the points in order.
     pub fn points(&self) -> &[ScatterPoint] {
         &self.table.points
     }
 
-    /// The pooled parameters.
+    /// Returns the pooled parameters.
     pub fn aggregated(&self) -> &[Aggregated] {
         &self.table.aggregated
     }
 
-    /// The steps between neighbours on the x axis.
+    /// Returns the steps between neighbors on the x axis.
     pub fn steps(&self) -> Vec<ScatterStep<'_>> {
         steps(&self.table.points, self.x.numbers())
     }
 
-    /// The columns on the left of the table: x axis, and category if there is one.
+    /// Returns the columns on the left of the table: x axis, and category if there is one.
     pub fn places(&self) -> Vec<Column> {
         let points = self.table.points.iter();
         let x: Vec<usize> = points.clone().map(|point| point.x).collect();
@@ -121,27 +122,27 @@ impl Study {
         columns
     }
 
-    /// Name of the x axis.
+    /// Returns the name of the x axis.
     pub fn x_axis(&self) -> &str {
         &self.x_axis
     }
 
-    /// Name of the category, if there is one.
+    /// Returns the name of the category, if there is one.
     pub fn category(&self) -> Option<&str> {
         self.category.as_deref()
     }
 
-    /// The text of a point on the x axis.
+    /// Returns the text of a point on the x axis.
     pub fn x_text(&self, point: &ScatterPoint) -> &str {
         &self.table.x_texts[point.x]
     }
 
-    /// The text of the category of a point.
+    /// Returns the text of the category of a point.
     pub fn category_text(&self, point: &ScatterPoint) -> &str {
         &self.table.category_texts[point.category]
     }
 
-    /// The texts of a point: x, and category if there is one.
+    /// Returns the texts of a point: x, and category if there is one.
     pub fn label(&self, point: &ScatterPoint) -> String {
         let x = self.x_text(point);
         match self.category {
@@ -150,7 +151,7 @@ impl Study {
         }
     }
 
-    /// What the original prints: the pooled parameters and the table.
+    /// Formats the original's output: the pooled parameters and the table.
     pub fn text(&self) -> String {
         let pooled = self.table.aggregated.iter();
         let mut text: String = pooled
@@ -207,16 +208,16 @@ const CONFIDENCE: f64 = 0.95;
 /// Codes of x value and category.
 type Place = (usize, usize);
 
-/// The table, points in order of first appearance.
+/// Table with points in order of first appearance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScatterTable {
-    /// Parameters with several values that are pooled.
+    /// Pooled parameters with several values.
     pub aggregated: Vec<Aggregated>,
-    /// The different texts of the x axis; points refer to them by index.
+    /// Distinct texts of the x axis; points refer to them by index.
     pub x_texts: Vec<String>,
-    /// The different texts of the category; a single empty one without a category.
+    /// Distinct texts of the category; a single empty one without a category.
     pub category_texts: Vec<String>,
-    /// The points.
+    /// Points of the table.
     pub points: Vec<ScatterPoint>,
 }
 
@@ -227,7 +228,7 @@ pub struct ScatterPoint {
     pub x: usize,
     /// Index into the texts of the category.
     pub category: usize,
-    /// The rates of its rows.
+    /// Rates of its rows.
     pub rates: Vec<f64>,
     /// Mean rate in operations per second.
     pub mean: f64,
@@ -235,13 +236,13 @@ pub struct ScatterPoint {
     pub half_width: Option<f64>,
 }
 
-/// A column that the file does not have.
+/// The file lacks a column.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no column '{wanted}'; the file has {}", present.join(", "))]
 pub struct NoSuchColumn {
-    /// The name asked for.
+    /// Requested name.
     pub wanted: String,
-    /// The names that exist.
+    /// Existing names.
     pub present: Vec<String>,
 }
 
@@ -308,7 +309,7 @@ fn point((x, category): Place, rates: Vec<f64>) -> ScatterPoint {
     }
 }
 
-/// Eta squared of `column` within points.
+/// Computes eta squared of `column` within points.
 fn explained(places: &[Place], column: &frame::Column, rates: &[f64]) -> Option<f64> {
     let mut points: IndexMap<Place, IndexMap<usize, Vec<f64>>> = IndexMap::new();
     for ((&place, &code), &rate) in places.iter().zip(&column.codes).zip(rates) {
@@ -321,38 +322,38 @@ fn explained(places: &[Place], column: &frame::Column, rates: &[f64]) -> Option<
 
 pub use speedwell_stats::effect::Magnitude;
 
-/// Two neighbours of the same category.
+/// Two neighbors of the same category.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScatterStep<'a> {
-    /// The point with the smaller x value.
+    /// Point with the smaller x value.
     pub from: &'a ScatterPoint,
-    /// The next one.
+    /// Next point.
     pub to: &'a ScatterPoint,
-    /// Mean rate of the next one as a multiple.
+    /// Mean rate of the next point, divided by the first one's.
     pub ratio: f64,
     /// Two-sided Mann-Whitney p value.
     pub p: Option<f64>,
-    /// Cliff's delta; positive where the rate grows.
+    /// Cliff's delta; positive if the rate grows.
     pub cliffs_delta: Option<f64>,
-    /// Growth of the logarithm of the rate by that of the x value, where x values are positive
+    /// Growth of the rate's logarithm relative to that of the x value, if x values are positive
     /// numbers.
     pub exponent: Option<f64>,
 }
 
 impl ScatterStep<'_> {
-    /// Cliff's delta in words.
+    /// Returns the magnitude of Cliff's delta.
     pub fn magnitude(&self) -> Option<Magnitude> {
         self.cliffs_delta.map(Magnitude::of_delta)
     }
 }
 
 impl ScatterPoint {
-    /// The median rate.
+    /// Returns the median rate.
     pub fn median(&self) -> f64 {
         median(&self.rates)
     }
 
-    /// 95 % interval of the median between two of the rates; `None` for fewer than 6.
+    /// Returns the 95 % interval of the median between two of the rates; `None` for fewer than 6.
     pub fn median_interval(&self) -> Option<Interval> {
         median_binomial(&self.rates, CONFIDENCE)
     }
@@ -364,8 +365,8 @@ impl ScatterPoint {
     }
 }
 
-/// The steps between neighbours in the order of `points`, category by category in order of first
-/// appearance; `numbers` are the x values where they are numbers.
+/// Returns the steps between neighbors in the order of `points`, category by category in order of
+/// first appearance; `numbers` are the x values if they are numbers.
 pub fn steps<'a>(points: &'a [ScatterPoint], numbers: Option<&[f64]>) -> Vec<ScatterStep<'a>> {
     let mut categories: Vec<usize> = Vec::new();
     for point in points {
@@ -402,7 +403,7 @@ fn step<'a>(
     }
 }
 
-/// A warning when the steps with the fewest rows cannot reach a small p value.
+/// Returns a warning if the steps with the fewest rows cannot reach a small p value.
 pub fn on_reachable_p(steps: &[ScatterStep<'_>]) -> Option<String> {
     reachable_p(
         steps
@@ -448,7 +449,8 @@ mod tests {
     fn without_a_category_there_is_one_line() {
         let table = scatter_table(&frame(), "len", None).unwrap();
         assert_eq!(table.aggregated[0].name, "kind");
-        // 1 and 7 are one of each kind, 3 is alone at its point: all lies between the kinds.
+        // Rates 1 and 7 are of different kinds, 3 is alone at its point: all variance lies between
+        // the kinds.
         assert_eq!(table.aggregated[0].explained, Some(1.0));
         assert_eq!(table.category_texts, [""]);
         assert_eq!(table.points.len(), 2);

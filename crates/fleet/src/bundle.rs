@@ -1,8 +1,10 @@
-//! All that a machine needs, by content: a sorted list of files with their digests. What has the same content has the same
-//! name, wherever and whenever it was gathered, and is sent once.
+//! Content-addressed file sets: a sorted list of all files that a machine needs, with their
+//! digests. Equal content gives an equal ID, wherever and whenever it was gathered, and is sent
+//! once.
 //!
-//! Decides what a list may hold: nothing in it can lie outside the folder that it is laid out in, neither when it is made nor
-//! when it is unpacked. Start at [`Bundle::gather`]; [`super::depot`] is the other end.
+//! Decides which lists are valid: no entry may escape the folder that the bundle is laid out in.
+//! This is checked both when a bundle is made and when it is unpacked. Start at [`Bundle::gather`];
+//! [`super::depot`] is the receiving end.
 
 use anyhow::{Context, bail, ensure};
 use ring::digest::{self, SHA256};
@@ -15,68 +17,68 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-/// What the files of benchmarks may take together: more is a folder that holds something else, too.
+/// Size limit for all benchmark files together. A larger folder probably holds something else, too.
 pub const LIMIT_BYTES: u64 = 256 << 20;
 
-/// Folders that no benchmark reads.
+/// Folders that benchmarks never read.
 const NOT_SENT: [&str; 2] = [".git", ".speedwell"];
 
-/// A file of a bundle.
+/// A file in a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Entry {
-    /// Where it lies in the bundle: relative, with `/`, without `.` and `..`.
+    /// Path in the bundle: relative, with `/`, without `.` and `..`.
     pub path: String,
-    /// Whether it can be executed.
+    /// Whether the file is executable.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_program: bool,
-    /// The SHA-256 of its content, in hexadecimal digits.
+    /// SHA-256 of the content, in hexadecimal.
     pub sha256: String,
-    /// Its length.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
-/// What is put into a bundle.
+/// Something to put into a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
-    /// A folder with all that belongs to it: what git tracks or does not ignore, where git knows it, else everything.
+    /// A folder: the files that git tracks or does not ignore, or all files outside a repository.
     Folder {
-        /// Where it is.
+        /// Path on this machine.
         from: PathBuf,
-        /// Where it lies in the bundle.
+        /// Path in the bundle.
         to: String,
     },
-    /// A program.
+    /// An executable.
     Program {
-        /// Where it is.
+        /// Path on this machine.
         from: PathBuf,
-        /// Where it lies in the bundle.
+        /// Path in the bundle.
         to: String,
     },
-    /// A file that is not on a disk.
+    /// A file that exists only in memory.
     Text {
-        /// What is in it.
+        /// Content of the file.
         text: String,
-        /// Where it lies in the bundle.
+        /// Path in the bundle.
         to: String,
     },
 }
 
-/// Files by content, and where they are here.
+/// A list of files with the local source of each content.
 #[derive(Debug, Clone, Default)]
 pub struct Bundle {
     entries: Vec<Entry>,
     contents: BTreeMap<String, Content>,
-    /// What lies in the folders and is not sent, with the reasons.
+    /// Files in the folders that cannot be sent, with the reasons.
     left_out: Vec<String>,
     of_folders: Summary,
 }
 
-/// How much of the user's folders is in a bundle.
+/// Number and size of the files from the user's folders.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Files.
+    /// Number of files.
     pub files: usize,
-    /// Their length together.
+    /// Total size in bytes.
     pub bytes: u64,
 }
 
@@ -99,11 +101,11 @@ enum Content {
 }
 
 impl Bundle {
-    /// Reads and hashes everything.
+    /// Reads and hashes all files.
     ///
     /// # Errors
-    /// A program or a folder cannot be read, or there is more than [`LIMIT_BYTES`]. A file of a folder that cannot be sent
-    /// is left out; see [`Bundle::left_out`].
+    /// Fails if a program or a folder cannot be read, or if the files exceed [`LIMIT_BYTES`]. A
+    /// file in a folder that cannot be sent is skipped; see [`Bundle::left_out`].
     pub fn gather(wanted: &[Wanted]) -> anyhow::Result<Bundle> {
         let mut bundle = Bundle::default();
         let mut of_benchmarks: Vec<(u64, PathBuf)> = Vec::new();
@@ -145,7 +147,7 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// Adds a file of a folder; its length.
+    /// Adds a file of a folder and returns its size.
     fn add_of_folder(&mut self, file: &Path, folder: &Path, to: &str) -> anyhow::Result<u64> {
         let path = folder.join(file);
         let inside = file
@@ -154,7 +156,7 @@ impl Bundle {
         self.add_file(&path, format!("{to}/{inside}"), folder)
     }
 
-    /// Adds a file of the folder `inside`; its length.
+    /// Adds a file, which must lie in the folder `inside`, and returns its size.
     fn add_file(&mut self, from: &Path, to: String, inside: &Path) -> anyhow::Result<u64> {
         let failed = || format!("cannot send '{}'", from.display());
         let real = fs::canonicalize(from).with_context(failed)?;
@@ -187,30 +189,30 @@ impl Bundle {
         self.entries.push(entry);
     }
 
-    /// What lies in the folders and is not sent: one sentence each, with the reason.
+    /// Files in the folders that cannot be sent, one sentence each with the reason.
     pub fn left_out(&self) -> &[String] {
         &self.left_out
     }
 
-    /// How much of the user's folders it holds; programs are not counted.
+    /// Number and size of the files from the user's folders, without programs.
     pub fn of_folders(&self) -> Summary {
         self.of_folders
     }
 
-    /// Its files, sorted by path.
+    /// The files, sorted by path.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// The name of a bundle of that content.
+    /// ID of the bundle; see [`id_of`].
     pub fn id(&self) -> String {
         id_of(&self.entries)
     }
 
-    /// What an entry holds.
+    /// Opens the content with this digest.
     ///
     /// # Errors
-    /// The file is gone.
+    /// Fails if the file is gone.
     pub fn open(&self, sha256: &str) -> anyhow::Result<Box<dyn Read + '_>> {
         Ok(match self.contents.get(sha256) {
             Some(Content::File(path)) => Box::new(
@@ -222,7 +224,7 @@ impl Bundle {
     }
 }
 
-/// What something is that is not a file.
+/// Describes a file type other than a regular file.
 fn kind_of(kind: fs::FileType) -> &'static str {
     match kind {
         kind if kind.is_dir() => "a folder",
@@ -232,7 +234,7 @@ fn kind_of(kind: fs::FileType) -> &'static str {
     }
 }
 
-/// The name of a bundle of these files: the digest of its list.
+/// ID of a bundle with these entries: the digest of the list.
 pub fn id_of(entries: &[Entry]) -> String {
     let mut context = digest::Context::new(&SHA256);
     for entry in entries {
@@ -243,10 +245,11 @@ pub fn id_of(entries: &[Entry]) -> String {
     hex(context.finish().as_ref())
 }
 
-/// Refuses a list that could not be laid out in one folder, whoever made it.
+/// Validates a list of entries, whoever made it: it must fit into one folder.
 ///
 /// # Errors
-/// A path that is absolute, leads out, occurs twice or lies below a file; a digest that is none.
+/// Rejects paths that are absolute, leave the folder, occur twice or lie below a file, and
+/// malformed digests.
 pub fn check(entries: &[Entry]) -> anyhow::Result<()> {
     for pair in entries.windows(2) {
         ensure!(
@@ -286,7 +289,7 @@ pub fn check(entries: &[Entry]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses what cannot all be benchmarks, with the largest files.
+/// Enforces [`LIMIT_BYTES`]; the error names the largest files.
 fn ensure_small(mut files: Vec<(u64, PathBuf)>) -> anyhow::Result<()> {
     let all: u64 = files.iter().map(|(bytes, _)| bytes).sum();
     if all <= LIMIT_BYTES {
@@ -306,10 +309,10 @@ fn ensure_small(mut files: Vec<(u64, PathBuf)>) -> anyhow::Result<()> {
     )
 }
 
-/// The files that belong to a folder, from there.
+/// Lists the files of a folder, relative to it.
 fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if let Some(files) = files_of_git(folder) {
-        // What was deleted and not committed is still in its list.
+        // Git still lists deleted files until the deletion is committed.
         return Ok(files
             .into_iter()
             .filter(|file| folder.join(file).exists())
@@ -335,15 +338,15 @@ fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// What is in the folder of a fleet.
+/// Subfolders of a fleet folder.
 pub(crate) const FOLDERS: [&str; 3] = ["objects", "bundles", "sessions"];
 
-/// Whether it is the folder of a fleet, which holds what was sent before.
+/// Whether this is a fleet folder, which holds files that were sent to this machine.
 fn is_depot(folder: &Path) -> bool {
     FOLDERS.iter().all(|own| folder.join(own).is_dir())
 }
 
-/// What git tracks or does not ignore there; nothing where it knows no such folder.
+/// Lists the files that git tracks or does not ignore; `None` outside a repository.
 fn files_of_git(folder: &Path) -> Option<Vec<PathBuf>> {
     let listed = Command::new("git")
         .arg("-C")
@@ -359,11 +362,11 @@ fn files_of_git(folder: &Path) -> Option<Vec<PathBuf>> {
         .ok()?;
     let names = String::from_utf8(listed.stdout).ok()?;
     let files: Vec<PathBuf> = names.split_terminator('\0').map(PathBuf::from).collect();
-    // A folder that is ignored as a whole was meant when its name was typed.
+    // No files: git ignores the whole folder, but the user named it explicitly.
     (listed.status.success() && !files.is_empty()).then_some(files)
 }
 
-/// The SHA-256 of what is read, in hexadecimal digits.
+/// SHA-256 of the remaining input, in hexadecimal.
 pub(crate) fn digest_of(from: &mut dyn Read) -> io::Result<String> {
     let mut context = digest::Context::new(&SHA256);
     let mut buffer = vec![0; 1 << 16];

@@ -1,5 +1,5 @@
-//! What a machine says of itself when it is asked whether it is fit to measure: who it is, how its clock runs, what may spoil
-//! figures there, and its pulse. Start at [`ask`]; the other end is [`answer`].
+//! Checks whether a machine is fit to measure: reports its identity, clock offset, sources of noise
+//! and speed probe. Start at [`ask`]; [`answer`] is the remote side.
 
 use crate::clock::{self, Offset};
 use crate::{Engine, FleetMachine, Identity};
@@ -9,41 +9,41 @@ use speedwell_model::Pulse;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 
-/// The hidden command that [`answer`]s.
+/// Hidden subcommand that runs [`answer`].
 pub const COMMAND: &str = "perform-check";
 
-/// What a machine says of itself.
+/// A machine's report about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checked {
-    /// Which it is.
+    /// The machine's identity.
     pub identity: Identity,
-    /// The version of the program that answers.
+    /// Version of the remote program.
     pub version: String,
-    /// What was looked at there.
+    /// Results of the individual checks.
     pub checks: Vec<MachineCheck>,
-    /// What it took for work that is always the same.
+    /// Time taken by a fixed amount of work.
     pub pulse: Pulse,
 }
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineCheck {
-    /// What it is.
+    /// Name of the check.
     pub name: String,
-    /// Whether figures suffer from it: it makes the machine unfit.
+    /// Whether measurements suffer from this, which makes the machine unfit.
     pub is_problem: bool,
-    /// Whether it is to be known.
+    /// Whether the user should know about this.
     pub is_warning: bool,
-    /// What was found.
+    /// What the check found.
     pub found: String,
-    /// What to do about it; empty where nothing is to be done.
+    /// How to fix it; empty if there is nothing to do.
     pub remedy: String,
 }
 
-/// Asks a machine, whose `program` there is ours.
+/// Checks a machine; `program` is the path of our program there.
 ///
 /// # Errors
-/// It cannot be reached, or the program does not run there.
+/// Fails if the machine cannot be reached or the program does not run there.
 pub fn ask(
     engine: &mut Engine,
     machine: &FleetMachine,
@@ -83,10 +83,10 @@ pub fn ask(
     }
 }
 
-/// Answers at the machine's end: the time as often as it is asked, then what `look` finds.
+/// Remote side of [`ask`]: answers clock queries, then sends the result of `look`.
 ///
 /// # Errors
-/// The line fails.
+/// Fails if the connection breaks.
 pub fn answer(
     from: &mut impl BufRead,
     to: &mut impl Write,

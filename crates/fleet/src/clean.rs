@@ -1,5 +1,6 @@
-//! Removes what sessions left in the folder of a fleet: those that are named, or those that nobody has written to for two weeks,
-//! with the bundles that no other session uses. With the last session everything goes. Start at [`clean`].
+//! Removes sessions from a fleet folder, either by name or after two weeks without a write, along
+//! with the bundles that no other session uses. Removing the last session removes everything. Start
+//! at [`clean`].
 
 use crate::depot::BUNDLE;
 use anyhow::{Context, Result, ensure};
@@ -11,11 +12,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// What is kept so long after its last change needs nobody to remove it.
+/// Age since the last write after which a session is removed automatically.
 pub const OLD: Duration = Duration::from_secs(14 * 24 * 60 * 60);
-/// A bundle that is younger may belong to a session that is being sent.
+/// A younger bundle may belong to a session that is still being sent.
 const YOUNG: Duration = Duration::from_secs(60 * 60);
-/// What is in the folder beside sessions.
+/// Everything that we create in the fleet folder.
 const ALL: [&str; 8] = [
     "sessions",
     "bundles",
@@ -27,28 +28,28 @@ const ALL: [&str; 8] = [
     crate::lock::TURN,
 ];
 
-/// Which sessions are to go.
+/// Selects the sessions to remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which<'a> {
-    /// The one of that identity.
+    /// The session with this ID.
     Named(&'a str),
-    /// Those that nobody has written to for so long.
+    /// Sessions without a write for longer than this.
     Older(Duration),
 }
 
-/// What was removed.
+/// Summary of what was removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cleaned {
-    /// How many sessions.
+    /// Number of sessions.
     pub sessions: u32,
-    /// What they took on the disk, in bytes.
+    /// Disk space freed, in bytes.
     pub bytes: u64,
 }
 
-/// Removes sessions from the folder of a fleet; one that is not there is no error.
+/// Removes sessions from a fleet folder. A missing session is not an error.
 ///
 /// # Errors
-/// A name that is none, a folder of somebody else, or the disk fails.
+/// Fails if the folder belongs to another user or a file cannot be removed.
 pub fn clean(folder: &Path, which: Which<'_>) -> Result<Cleaned> {
     let Ok(facts) = fs::symlink_metadata(folder) else {
         return Ok(Cleaned::default());
@@ -76,7 +77,7 @@ pub fn clean(folder: &Path, which: Which<'_>) -> Result<Cleaned> {
         for own in ALL {
             cleaned.bytes += remove(&folder.join(own))?;
         }
-        // Whatever else somebody keeps there stays.
+        // Fails, as it should, if the folder holds other files.
         let _ = fs::remove_dir(folder);
         return Ok(cleaned);
     }
@@ -90,19 +91,19 @@ pub fn clean(folder: &Path, which: Which<'_>) -> Result<Cleaned> {
     Ok(cleaned)
 }
 
-/// What a folder holds; nothing if there is none.
+/// Entries of a folder; empty if it does not exist.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let read = fs::read_dir(folder).into_iter().flatten().flatten();
     read.map(|entry| entry.path()).collect()
 }
 
-/// The bundle that a session uses.
+/// Name of the bundle that a session uses.
 fn bundle_of(session: &Path) -> Option<OsString> {
     let to = fs::read_link(session.join(BUNDLE)).ok()?;
     to.file_name().map(OsString::from)
 }
 
-/// Whether neither the folder nor what lies in it, one folder deep, was written to for so long.
+/// Whether the folder, its entries and theirs have not been written to for longer than `age`.
 fn is_older(folder: &Path, age: Duration) -> bool {
     let changed = |path: &Path| {
         fs::symlink_metadata(path)
@@ -122,7 +123,7 @@ fn is_older(folder: &Path, age: Duration) -> bool {
     since.is_some_and(|since| since > age)
 }
 
-/// Removes a file or a folder; how much it took. What has other names as well takes nothing.
+/// Removes a file or folder and returns the space freed. Files with other hard links free none.
 fn remove(path: &Path) -> Result<u64> {
     let Ok(facts) = fs::symlink_metadata(path) else {
         return Ok(0);

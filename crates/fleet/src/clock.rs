@@ -1,48 +1,50 @@
-//! By how much the clock of another machine differs from ours, as far as a line between them lets us know.
+//! Estimates the clock offset between this machine and another.
 //!
-//! A question leaves here, is answered there with that clock's time, and comes back: the answer was written somewhere in
-//! between. So the difference is known to half of the round trip and no better, whatever the way there and back take, and the
-//! shortest of several round trips knows it best (RFC 5905, the clock filter of NTP). Start at [`estimate`].
+//! The remote clock is read somewhere between sending a query and receiving the answer. The offset
+//! is therefore known to half of the round trip, however asymmetric the two directions are, and the
+//! shortest of several round trips gives the best estimate (the clock filter of NTP, RFC 5905).
+//! Start at [`estimate`].
 
 use anyhow::{Context, Result, ensure};
 use std::io::{BufRead, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Questions that a clock is asked: with so many, one of them has been answered without waiting for anybody.
+/// Queries per estimate: enough that at least one is answered without delay.
 pub const EXCHANGES: usize = 32;
-/// How long a clock takes to show another time, at most; it may be read just before.
+/// Upper bound of the clock's resolution: a reading may be this old.
 const GRAIN_NS: u64 = 1_000;
 
-/// One question about the time with its answer, in nanoseconds since the Unix epoch.
+/// One clock query and its answer, in nanoseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
-    /// When the question left, by our clock.
+    /// When the query was sent, by our clock.
     pub asked_ns: i64,
-    /// What was answered, by the other clock.
+    /// The answer, by the remote clock.
     pub answer_ns: i64,
-    /// When the answer was here, by our clock.
+    /// When the answer arrived, by our clock.
     pub answered_ns: i64,
 }
 
-/// The difference of two clocks.
+/// Offset of a remote clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Offset {
-    /// What is to be added to times of the other clock to have those of ours.
+    /// Added to a remote timestamp, gives local time.
     pub offset_ns: i64,
-    /// By how much that may be wrong, at most.
+    /// Upper bound of the error.
     pub uncertainty_ns: u64,
-    /// The round trip that it rests on.
+    /// Round trip of the exchange that this estimate comes from.
     pub round_trip_ns: u64,
 }
 
 impl Offset {
-    /// A time of our clock, as the other shows it.
+    /// Converts a local timestamp to remote time.
     pub fn theirs(&self, ours_ns: i64) -> i64 {
         ours_ns.saturating_sub(self.offset_ns)
     }
 }
 
-/// What some exchanges say of a clock; `None` without any, or where our own clock went backwards in all of them.
+/// Estimates the offset from several exchanges; `None` if there are none, or if our clock went
+/// backwards in all of them.
 pub fn estimate(exchanges: &[Exchange]) -> Option<Offset> {
     let forwards = exchanges
         .iter()
@@ -57,10 +59,11 @@ pub fn estimate(exchanges: &[Exchange]) -> Option<Offset> {
     })
 }
 
-/// Asks at the other end of a line, which answers the word `time` with [`now_ns`] (see [`answer`]).
+/// Queries the clock at the other end of a connection, where [`answer`] replies to each `time` with
+/// [`now_ns`].
 ///
 /// # Errors
-/// The line ends, or says something else.
+/// Fails if the connection ends or the answer is not a timestamp.
 pub fn ask(to: &mut impl Write, from: &mut impl BufRead) -> Result<Offset> {
     let mut exchanges = Vec::with_capacity(EXCHANGES);
     let mut line = String::new();
@@ -81,10 +84,10 @@ pub fn ask(to: &mut impl Write, from: &mut impl BufRead) -> Result<Offset> {
     estimate(&exchanges).context("the clock of this machine goes backwards")
 }
 
-/// Answers questions about the time until the line ends or something else is said, which is returned.
+/// Answers `time` queries until another line arrives or the connection ends; returns that line.
 ///
 /// # Errors
-/// The line fails.
+/// Fails if the connection breaks.
 pub fn answer(from: &mut impl BufRead, to: &mut impl Write) -> Result<String> {
     let mut line = String::new();
     loop {
@@ -98,7 +101,7 @@ pub fn answer(from: &mut impl BufRead, to: &mut impl Write) -> Result<String> {
     }
 }
 
-/// Nanoseconds since the Unix epoch.
+/// Current time in nanoseconds since the Unix epoch.
 pub fn now_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
@@ -111,7 +114,7 @@ mod tests {
     use super::*;
     use std::io::BufReader;
 
-    /// A generator of numbers below a bound, always the same (Knuth's constants for a congruence of 64 bits).
+    /// Deterministic pseudorandom numbers below `bound` (64-bit LCG with Knuth's constants).
     fn below(state: &mut u64, bound: u64) -> u64 {
         *state = state
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -123,7 +126,8 @@ mod tests {
     fn the_true_offset_is_within_the_uncertainty_whatever_the_ways_take() {
         let mut state = 5;
         for round in 0..2000 {
-            // The other clock is up to 30 s ahead or behind, and ways take up to 200 us, some of them 50 ms.
+            // The remote clock is off by up to 30 s; one-way delays are up to 200 us, a few of them
+            // 50 ms.
             let skew_ns = below(&mut state, 60_000_000_000) as i64 - 30_000_000_000;
             let count = 1 + below(&mut state, EXCHANGES as u64);
             let mut now_ns = 1_000_000_000_000;
@@ -180,7 +184,7 @@ mod tests {
 
     #[test]
     fn both_ends_of_a_line_agree_on_what_is_said() {
-        // The same clock at both ends, by a pipe in either direction.
+        // Both ends read the same clock, connected by one pipe per direction.
         let (there, mut to) = std::io::pipe().unwrap();
         let (from, mut back) = std::io::pipe().unwrap();
         let other =

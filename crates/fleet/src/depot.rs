@@ -1,8 +1,9 @@
-//! The folder of a fleet on a machine: objects by content, bundles made of them, and a folder for each session.
+//! The fleet folder on a machine: a content-addressed store of objects, bundles made from them, and
+//! one folder per session.
 //!
-//! An object is written beside its place, kept on the disk, checked and renamed, so that what is there is whole; it is checked
-//! once more before it becomes part of a bundle. [`send`] and [`receive`] are the two ends of a line over which only what is
-//! missing goes. Start at [`Depot`].
+//! Objects are written to a temporary file, synced, verified and renamed, so every object present
+//! is complete; each is verified again before it becomes part of a bundle. [`send`] and [`receive`]
+//! are the two ends of a connection that transfers only missing objects. Start at [`Depot`].
 
 use super::bundle::{Bundle, Entry, FOLDERS, check, digest_of, id_of};
 use super::program;
@@ -13,29 +14,29 @@ use std::io::{self, BufRead, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// What leads from the folder of a session to that of its bundle.
+/// Name of the symlink from a session's folder to its bundle.
 pub const BUNDLE: &str = "bundle";
 
-/// The longest list of files that is read, in bytes.
+/// Size limit for one message, in bytes; the longest is the list of files.
 const LONGEST_LIST: u64 = 64 << 20;
 
-/// The folder of a fleet on one machine, or shared by all.
+/// The fleet folder of one machine, or one that several machines share.
 #[derive(Debug, Clone)]
 pub struct Depot {
     folder: PathBuf,
 }
 
 impl Depot {
-    /// Opens the folder; makes it, for its user alone, where it is missing.
+    /// Opens the folder, creating it if missing, readable only by its user.
     ///
     /// # Errors
-    /// It cannot be made, or belongs to somebody else.
+    /// Fails if it cannot be created or belongs to another user.
     pub fn open(folder: &Path) -> anyhow::Result<Depot> {
         make_private(folder)?;
         for own in FOLDERS {
             make_private(&folder.join(own))?;
         }
-        // Git need not look into it, where it lies in somebody's checkout.
+        // The folder may lie in a git checkout.
         let ignore = folder.join(".gitignore");
         if !ignore.exists() {
             fs::write(&ignore, "*\n")
@@ -45,10 +46,10 @@ impl Depot {
         Ok(Depot { folder })
     }
 
-    /// The folder of a session, made if it is missing.
+    /// Returns the folder of a session, creating it if missing.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// Fails if the ID is invalid or the folder cannot be created.
     pub fn session(&self, id: &str) -> anyhow::Result<PathBuf> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         ensure!(
@@ -68,7 +69,7 @@ impl Depot {
         self.folder.join("objects").join(first).join(rest)
     }
 
-    /// The digests of which there is no object, each once.
+    /// Digests without an object, without duplicates.
     pub fn missing(&self, entries: &[Entry]) -> Vec<String> {
         let is_missing = |entry: &&Entry| {
             let known = fs::metadata(self.object(&entry.sha256));
@@ -81,8 +82,8 @@ impl Depot {
         missing
     }
 
-    /// Takes programs that were sent by themselves, so that they could take the rest, as objects: what is in them is checked
-    /// before they become part of a bundle.
+    /// Hard-links programs that [`program::send`] has sent before into the object store. Their
+    /// content is verified before they become part of a bundle.
     fn adopt(&self, entries: &[Entry]) {
         for entry in entries.iter().filter(|entry| entry.is_program) {
             let (own, object) = (
@@ -90,16 +91,16 @@ impl Depot {
                 self.object(&entry.sha256),
             );
             if own.is_file() && make_private(object.parent().unwrap_or(&self.folder)).is_ok() {
-                // One that cannot be taken is sent.
+                // On failure, the program counts as missing and is sent.
                 let _ = fs::hard_link(own, object);
             }
         }
     }
 
-    /// Keeps an object of that digest and length.
+    /// Stores an object with this digest and size.
     ///
     /// # Errors
-    /// What is read is another, or cannot be kept.
+    /// Fails if the content does not match or cannot be written.
     pub fn put(&self, sha256: &str, bytes: u64, from: &mut dyn Read) -> anyhow::Result<()> {
         let place = self.object(sha256);
         make_private(place.parent().unwrap_or(&self.folder))?;
@@ -116,16 +117,16 @@ impl Depot {
             Ok(fs::rename(&beside, &place)?)
         };
         keep().map_err(|error| {
-            // The next one of that name begins anew.
+            // A retry starts from scratch.
             let _ = fs::remove_file(&beside);
             error.context(format!("the object {sha256} cannot be kept"))
         })
     }
 
-    /// Lays a bundle out, and gives its folder. One that is there already is checked.
+    /// Lays out a bundle and returns its folder. One that exists is used as is.
     ///
     /// # Errors
-    /// A list that could not be laid out in one folder, an object that is missing or damaged, or the disk fails.
+    /// Fails if the list is invalid, an object is missing or damaged, or the disk fails.
     pub fn lay_out(&self, entries: &[Entry]) -> anyhow::Result<PathBuf> {
         check(entries)?;
         let place = self.folder.join("bundles").join(id_of(entries));
@@ -142,7 +143,7 @@ impl Depot {
             self.lay_out_one(entry, &beside).with_context(failed)?;
         }
         match fs::rename(&beside, &place) {
-            // Somebody else was quicker, with the same content.
+            // Another process was faster, with the same content.
             Err(_) if place.is_dir() => fs::remove_dir_all(&beside)?,
             renamed => renamed?,
         }
@@ -161,16 +162,16 @@ impl Depot {
         let above = path.parent().unwrap_or(folder);
         builder.recursive(true).mode(0o700).create(above)?;
         let set_mode = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode));
-        // Programs are large, and nothing writes into one.
+        // Hard-link programs: they are large, and nothing writes to them.
         if entry.is_program && fs::hard_link(&object, &path).is_ok() {
             return Ok(set_mode(0o700)?);
         }
-        // A copy: what a benchmark writes into its files must not reach the object.
+        // Copy other files: a benchmark that writes to its files must not change the object.
         fs::copy(&object, &path)?;
         Ok(set_mode(if entry.is_program { 0o700 } else { 0o600 })?)
     }
 
-    /// Says in the folder of a session which bundle it uses.
+    /// Links a session's folder to the bundle that it uses.
     fn name_bundle(&self, session: &Path, bundle: &Path) -> anyhow::Result<()> {
         let (link, beside) = (session.join(BUNDLE), session.join("bundle.part"));
         let name = bundle.file_name().unwrap_or_default();
@@ -182,7 +183,7 @@ impl Depot {
     }
 }
 
-/// Makes a folder that only its user may enter; refuses one that belongs to another.
+/// Creates a folder with access for its user only; rejects one that belongs to another user.
 fn make_private(folder: &Path) -> anyhow::Result<()> {
     let failed = || format!("cannot use the folder '{}'", folder.display());
     let mut builder = DirBuilder::new();
@@ -201,29 +202,30 @@ fn make_private(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is to be laid out.
+/// First message of the sender: what to lay out.
 #[derive(Serialize, Deserialize)]
 struct Offer {
     session: String,
     entries: Vec<Entry>,
 }
 
-/// What the other end says.
+/// Reply of the receiver.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer {
-    /// These digests are to be sent, in this order.
+    /// Send the objects with these digests, in this order.
     Missing(Vec<String>),
-    /// All is there: the folder of the session, and that of the bundle.
+    /// Done; the folders of the session and of the bundle.
     Ready(PathBuf, PathBuf),
-    /// It will not be taken.
+    /// The receiver rejects the bundle.
     Refused(String),
 }
 
-/// Sends what the other end of a line is missing of a bundle; gives the folder of the session and that of the bundle there.
+/// Sends the missing objects of a bundle and returns the remote folders of the session and the
+/// bundle.
 ///
 /// # Errors
-/// The line is cut, or the other end refuses.
+/// Fails if the connection breaks or the receiver rejects the bundle.
 pub fn send(
     bundle: &Bundle,
     session: &str,
@@ -249,11 +251,11 @@ pub fn send(
     }
 }
 
-/// The other end of [`send`]: takes what is missing and lays it out in a folder; `then` is done before it is said to be ready,
-/// with the folders of the session and the bundle.
+/// Receiving end of [`send`]: stores the missing objects and lays out the bundle in `folder`. Calls
+/// `then` with the folders of the session and the bundle before it reports success.
 ///
 /// # Errors
-/// The line is cut. What is refused is said there.
+/// Fails if the connection breaks. All other errors are reported to the sender.
 pub fn receive(
     folder: &Path,
     from: &mut dyn BufRead,
@@ -311,10 +313,10 @@ fn hear<T: serde::de::DeserializeOwned>(from: &mut dyn BufRead) -> anyhow::Resul
     serde_json::from_slice(&line).context("the other end says something else")
 }
 
-/// The same within this machine, for a folder that is seen from here.
+/// Lays out a bundle in a folder that this machine can access directly, such as a shared one.
 ///
 /// # Errors
-/// As for [`Depot::put`] and [`Depot::lay_out`].
+/// See [`Depot::put`] and [`Depot::lay_out`].
 pub fn lay_out_here(
     bundle: &Bundle,
     session: &str,
@@ -352,7 +354,7 @@ mod tests {
         Bundle::gather(&wanted.collect::<Vec<_>>()).unwrap()
     }
 
-    /// Sends over a line; what came of it, and how many bytes went to the machine.
+    /// Sends a bundle over a socket; returns the result and the number of bytes sent.
     fn sent(bundle: &Bundle, folder: &Path) -> (anyhow::Result<std::path::PathBuf>, usize) {
         let (here, there) = UnixStream::pair().unwrap();
         std::thread::scope(|scope| {
@@ -395,7 +397,7 @@ mod tests {
         let other = other.unwrap();
         assert_eq!(fs::read_to_string(other.join("d")).unwrap(), large);
         assert_ne!(other, place);
-        // What is sent by a line and what is laid out from here are the same.
+        // Sending over a connection and laying out locally give the same result.
         assert_eq!(
             lay_out_here(&second, "0-b", folder.path()).unwrap().1,
             other

@@ -1,5 +1,5 @@
-//! Workers that nobody holds: they outlive whoever started them, and are known by the number of their process, when it began,
-//! and the start of the machine that it belongs to. Start at [`start`].
+//! Detached workers: they outlive the process that started them. A worker is identified by its
+//! process ID, the process's start time and the boot ID of the machine. Start at [`start`].
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,19 +12,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The option by which a worker says its name before anything else.
+/// Option that makes a worker print its name before anything else.
 pub const NAMED: &str = "--named";
 
-/// How often it is looked whether a worker has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What an engine calls work that it accepted.
+/// An engine's ID for accepted work.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct JobId(pub String);
 
 impl JobId {
-    /// A name for a worker that this process holds. Whoever had the session before has called none of his workers so: those are
-    /// not to be taken for ours.
+    /// Returns a new ID for a worker that this process holds. It contains the name of this process,
+    /// since IDs recorded by an earlier coordinator of the session must not match our workers.
     pub(crate) fn next() -> JobId {
         static BEGUN: AtomicU32 = AtomicU32::new(0);
         let number = BEGUN.fetch_add(1, Ordering::Relaxed);
@@ -32,10 +31,11 @@ impl JobId {
     }
 }
 
-/// Starts the program of a session's `folder` as a worker with these tasks, and says what it is called.
+/// Starts the program in a session's `folder` as a detached worker for these tasks and returns its
+/// ID.
 ///
 /// # Errors
-/// It cannot be started, or ends before it has said its name.
+/// Fails if it cannot be started or ends before it prints its name.
 pub fn start(folder: &Path, tasks: &[u32]) -> Result<JobId> {
     let program = folder.join("bin/speedwell");
     let mut command = Command::new(&program);
@@ -51,7 +51,7 @@ pub fn start(folder: &Path, tasks: &[u32]) -> Result<JobId> {
     Ok(JobId(name.to_owned()))
 }
 
-/// What this process is called as a worker.
+/// The name of this process as a worker.
 pub fn own_name() -> String {
     let Identity {
         pid,
@@ -63,20 +63,20 @@ pub fn own_name() -> String {
     format!("{pid}.{ticks}.{boot}")
 }
 
-/// Whether a job has the name of a worker that nobody holds.
+/// Whether the ID names a detached worker.
 pub fn is_name(job: &JobId) -> bool {
     of_name(&job.0).is_some()
 }
 
-/// Whether the worker of that name has ended. Names that are none are of nobody.
+/// Whether the worker has ended. Invalid names count as ended.
 pub fn has_ended(job: &JobId) -> bool {
     of_name(&job.0).is_none_or(|worker| worker.has_ended() != Some(false))
 }
 
-/// Ends a worker on this machine: it is asked to stop, and killed if it still runs after `grace`.
+/// Ends a worker on this machine: asks it to stop, and kills it if it still runs after `grace`.
 ///
 /// # Errors
-/// It belongs to another user.
+/// Fails if it belongs to another user.
 pub fn end(job: &JobId, grace: Duration) -> Result<()> {
     let pid = of_name(&job.0).and_then(|worker| Pid::from_raw(worker.pid));
     let Some(pid) = pid.filter(|_| !has_ended(job)) else {
@@ -87,7 +87,7 @@ pub fn end(job: &JobId, grace: Duration) -> Result<()> {
     let until = Instant::now() + grace;
     while !has_ended(job) {
         if Instant::now() >= until {
-            // It may have ended at this moment.
+            // Ignore the error: it may have ended just now.
             let _ = kill_process(pid, Signal::KILL);
             return Ok(());
         }
@@ -105,7 +105,7 @@ fn of_name(name: &str) -> Option<Identity> {
         boot: Some(boot.to_owned()),
         pid,
         started_ticks: Some(ticks.parse().ok()?),
-        // Of another start of the machine, all processes have ended.
+        // The same machine: if the boot ID differs, the process has ended.
         ..Identity::own()
     })
 }
@@ -117,8 +117,9 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A folder whose program does `script` in the place of Speedwell. Another process writes it: a test beside this one may be
-    /// starting something, which would hold it open for writing until that has begun (execve(2), ETXTBSY).
+    /// Creates a folder in which `bin/speedwell` is this script. A separate process writes the
+    /// script: a concurrent test may fork, and its child would inherit the open descriptor until it
+    /// calls execve, which makes starting the script fail with ETXTBSY (execve(2)).
     fn folder(script: &str) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("bin")).unwrap();
@@ -149,7 +150,7 @@ mod tests {
         }
         end(&job, Duration::from_secs(60)).unwrap();
         assert!(has_ended(&job));
-        // Once more is no error.
+        // Ending it again is not an error.
         end(&job, Duration::ZERO).unwrap();
     }
 

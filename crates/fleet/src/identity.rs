@@ -1,4 +1,4 @@
-//! Which machine this is: the same answer after a reboot or under another host name, and another one on every other machine.
+//! Machine identity: survives a reboot or a change of host name, and differs between machines.
 //! Start at [`Identity::of`].
 
 use ring::digest;
@@ -7,27 +7,28 @@ use speedwell_model::Environment;
 use std::fs;
 use std::path::Path;
 
-/// What goes before the machine's own number, so that what is told of it is good for nothing else (machine-id(5) asks that the
-/// number itself stays where it is).
+/// Prefix hashed together with the machine ID: machine-id(5) requires that the ID itself is not
+/// exposed, and the hash is useless for other applications.
 const SALT: &str = "speedwell-machine";
-/// Digits of an identity.
+/// Hexadecimal digits of an identity.
 const DIGITS: usize = 16;
 
-/// Which machine it is.
+/// Identity of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// 16 hexadecimal digits.
     pub id: String,
-    /// The name of the host.
+    /// Host name.
     pub host: String,
-    /// Processor model, processors, memory in GiB and architecture: machines of one class are a population.
+    /// Processor model and count, memory in GiB and architecture; machines of one class form a
+    /// population.
     pub class: String,
-    /// Why the identity may change, or be that of another machine as well.
+    /// Warning if the identity may change or be shared with another machine.
     pub remark: Option<String>,
 }
 
 impl Identity {
-    /// That of the machine whose files are below `root` (`/`), whose circumstances are known.
+    /// Identifies the machine whose files are below `root` (`/`) and whose environment is given.
     pub fn of(root: &Path, environment: &Environment) -> Identity {
         let read = |file: &str| {
             let text = fs::read_to_string(root.join(file)).unwrap_or_default();
@@ -64,14 +65,14 @@ fn id_of(number: &str) -> String {
     digits[..DIGITS].to_owned()
 }
 
-/// `AMD EPYC 7B13, 2 processors, 24 GiB, x86_64`, as far as it is known.
+/// Formats the known facts, as in `AMD EPYC 7B13, 2 processors, 24 GiB, x86_64`.
 fn class_of(environment: &Environment) -> String {
     const GIB: u64 = 1 << 30;
     let cpus = environment.cpus.map(|cpus| match cpus {
         1 => "1 processor".to_owned(),
         _ => format!("{cpus} processors"),
     });
-    // What firmware and kernel keep for themselves differs a little from boot to boot.
+    // Round: the memory reserved by firmware and kernel varies a little between boots.
     let memory = environment
         .memory_bytes
         .map(|bytes| format!("{} GiB", (bytes + GIB / 2) / GIB));
@@ -141,7 +142,7 @@ mod tests {
         let firmware = identity(&[("etc/machine-id", ""), uuid], "a");
         assert_eq!(firmware.remark, identity(&[uuid], "b").remark);
         assert_eq!(firmware.id, identity(&[uuid], "b").id);
-        // Some firmware has nothing but zeros.
+        // Some firmware reports only zeros.
         let zeros = (
             "sys/class/dmi/id/product_uuid",
             "00000000-0000-0000-0000-000000000000",

@@ -1,9 +1,9 @@
-//! Several machines for one session: which there are, how they are reached, and how work is put on them.
+//! Runs one session on several machines: lists them, connects to them and hands out work.
 //!
-//! An [`Engine`] gives machines and lines to them; what is measured there is a parcel, which a worker
-//! (`speedwell perform-parcel`) carries out. A [`bundle`] is all that a machine needs for that, a [`depot`] is where it lies
-//! there, and [`place`] decides which machine measures which case. This floor knows plans, but neither runner, store nor
-//! terminal. Start at [`engine`].
+//! An [`Engine`] provides machines and connections to them. A worker (`speedwell perform-parcel`)
+//! measures one parcel, a shard of the plan. A [`bundle`] holds all files that a machine needs for
+//! that, a [`depot`] stores them there, and [`place`] assigns cases to machines. This crate knows
+//! plans, but not the runner, the store or the terminal. Start at [`engine`].
 
 pub mod bundle;
 pub mod check;

@@ -1,8 +1,9 @@
-//! One measuring worker a machine, whoever sent it: a lock that the kernel gives back when its holder ends, in whatever way. Parts of
-//! experiments share it with each other.
+//! Allows one measuring worker per machine, whoever started it. The kernel releases the lock when
+//! its holder ends for any reason. Roles of experiments share it with each other.
 //!
-//! Whoever waits for it stands before a second lock, the turn, and has that until it has the first: so nobody who shares the machine
-//! overtakes one who wants it alone. An experiment stands there once, for all that it does on the machine. Start at [`Turn`].
+//! Waiters queue on a second lock, the ticket, until they acquire the first, so shared holders
+//! cannot overtake a waiter that wants the machine exclusively. An experiment queues only once for
+//! everything it does on the machine. Start at [`Turn`].
 
 use anyhow::{Context, Result};
 use rustix::fs::{Mode, OFlags};
@@ -11,36 +12,36 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Where the lock of a machine is. Everybody may open it.
+/// Lock file of the machine. All users may open it.
 const PLACE: &str = "/run/lock/speedwell.lock";
-/// What it is called in our folder, on machines without a folder for locks.
+/// Name of the lock file in the fleet folder, for machines without `/run/lock`.
 const NAME: &str = "speedwell.lock";
-/// What the lock of those who wait is called beside it.
+/// Name of the ticket's lock file, next to the lock itself.
 pub(crate) const TURN: &str = "speedwell.turn";
 
-/// The right to measure on this machine. It ends with this value, or with the process.
+/// The right to measure on this machine until this value is dropped or the process ends.
 #[derive(Debug)]
 pub struct MachineLock {
     _file: File,
 }
 
-/// Somebody who wants the machine.
+/// A waiter for the machine lock.
 #[derive(Debug)]
 pub struct Turn {
-    /// The lock of the machine.
     place: PathBuf,
     turn: File,
     is_shared: bool,
-    /// Whether it is our turn.
+    /// Whether we hold the ticket.
     is_next: bool,
 }
 
 impl MachineLock {
-    /// Shares the machine with the experiment whose part we are, which has it already; `None` while somebody has it alone. `folder` is ours
-    /// on this machine.
+    /// Shares the machine with the experiment that this role belongs to, which already holds the
+    /// lock; `None` while another process holds it exclusively. `folder` is the fleet folder on
+    /// this machine.
     ///
     /// # Errors
-    /// There is no place for a lock.
+    /// Fails if no lock file can be created.
     pub fn try_share(folder: &Path) -> Result<Option<MachineLock>> {
         let (file, place) = first(&places(folder))?;
         let is_ours = take(&file, true, &place)?;
@@ -49,18 +50,18 @@ impl MachineLock {
 }
 
 impl Turn {
-    /// Wants the machine alone. `folder` is ours on this machine.
+    /// Requests exclusive use. `folder` is the fleet folder on this machine.
     ///
     /// # Errors
-    /// There is no place for a lock.
+    /// Fails if no lock file can be created.
     pub fn alone(folder: &Path) -> Result<Turn> {
         Turn::at(&places(folder), false)
     }
 
-    /// Wants the machine together with others that share it.
+    /// Requests use shared with other shared holders.
     ///
     /// # Errors
-    /// There is no place for a lock.
+    /// Fails if no lock file can be created.
     pub fn shared(folder: &Path) -> Result<Turn> {
         Turn::at(&places(folder), true)
     }
@@ -78,10 +79,10 @@ impl Turn {
         })
     }
 
-    /// The machine, if it can be had now.
+    /// Tries to acquire the machine, without blocking.
     ///
     /// # Errors
-    /// Locks do not work there.
+    /// Fails if the file system does not support locks.
     pub fn come(&mut self) -> Result<Option<MachineLock>> {
         self.is_next = self.is_next || take(&self.turn, false, &self.place)?;
         if !self.is_next {
@@ -91,13 +92,14 @@ impl Turn {
         if !take(&file, self.is_shared, &place)? {
             return Ok(None);
         }
-        // Now it is that of the next one.
+        // Pass the ticket to the next waiter.
         self.turn.unlock()?;
         self.is_next = false;
         Ok(Some(MachineLock { _file: file }))
     }
 
-    /// Who has the machine, as far as that can be seen: `process 81 of user 1000 (speedwell perform-parcel)`.
+    /// Describes the current holders as far as visible: `process 81 of user 1000 (speedwell
+    /// perform-parcel)`.
     pub fn whom(&self) -> String {
         let known = fs::read_to_string("/proc/locks").unwrap_or_default();
         let own = fs::metadata(&self.place).map(|facts| facts.ino());
@@ -110,12 +112,12 @@ impl Turn {
     }
 }
 
-/// Where the lock may be.
+/// Candidate paths of the lock file.
 fn places(folder: &Path) -> [PathBuf; 2] {
     [PathBuf::from(PLACE), folder.join(NAME)]
 }
 
-/// The lock at the first of the places that there can be one at.
+/// Opens the lock file at the first usable path.
 fn first(places: &[PathBuf]) -> Result<(File, PathBuf)> {
     let mut last = None;
     for place in places {
@@ -128,7 +130,7 @@ fn first(places: &[PathBuf]) -> Result<(File, PathBuf)> {
     Err(error).with_context(|| format!("cannot open the lock '{}'", place.display()))
 }
 
-/// Takes a lock; whether it could be had.
+/// Tries to lock a file and returns whether it succeeded.
 fn take(file: &File, is_shared: bool, place: &Path) -> Result<bool> {
     let tried = if is_shared {
         file.try_lock_shared()
@@ -144,7 +146,8 @@ fn take(file: &File, is_shared: bool, place: &Path) -> Result<bool> {
     }
 }
 
-/// The processes that have a lock of the file with this number, by what the kernel knows of locks (proc_locks(5)).
+/// Processes that hold a lock on this inode, according to the contents of /proc/locks
+/// (proc_locks(5)).
 fn holders(known: &str, inode: u64) -> Vec<u32> {
     let holder = |line: &str| {
         // 1: FLOCK ADVISORY WRITE 81 00:19:1234 0 EOF
@@ -161,7 +164,7 @@ fn holders(known: &str, inode: u64) -> Vec<u32> {
     known.lines().filter_map(holder).collect()
 }
 
-/// What is known of a process, if it is seen from here.
+/// Describes a process; `None` if it is not visible from here.
 fn described(process: u32) -> Option<String> {
     let line = fs::read(format!("/proc/{process}/cmdline")).ok()?;
     let line = String::from_utf8_lossy(&line).into_owned();
@@ -178,15 +181,16 @@ fn described(process: u32) -> Option<String> {
     ))
 }
 
-/// Opens the file to be locked, making it if it is not there. Reading is enough for a lock, so that what one user made serves
-/// all: where everybody may write, the kernel lets nobody open another's file for writing or with the wish to make it.
+/// Opens the lock file, creating it if missing. Opens it read-only, which suffices for a lock, so
+/// that a file created by one user serves all: in world-writable directories the kernel may deny
+/// opening another user's file for writing or with O_CREAT.
 fn open(place: &Path) -> io::Result<File> {
     let only_read = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let there = || rustix::fs::open(place, only_read, Mode::empty());
     let opened = there().or_else(|_| {
         let anew = only_read | OFlags::CREATE | OFlags::EXCL;
         let made = rustix::fs::open(place, anew, Mode::from_raw_mode(0o644));
-        // Somebody may have been quicker.
+        // Another process may have created it meanwhile.
         made.or_else(|_| there())
     });
     Ok(File::from(opened?))
@@ -208,7 +212,7 @@ mod tests {
         let second = take();
         assert!(second.is_some(), "it is given back");
         drop(second);
-        // The file stays, and one that others may not write to serves as well.
+        // The file remains, and a read-only file works, too.
         let mut permissions = places[1].metadata().unwrap().permissions();
         permissions.set_readonly(true);
         fs::set_permissions(&places[1], permissions).unwrap();
@@ -238,7 +242,7 @@ mod tests {
         assert!(alone.come().unwrap().is_none());
         let mut later = want(true);
         assert!(later.come().unwrap().is_none(), "it has to wait");
-        // What belongs to the experiment that is there need not.
+        // Roles of the current experiment do not queue.
         let (file, place) = super::first(&places).unwrap();
         assert!(super::take(&file, true, &place).unwrap());
         drop(file);
@@ -284,7 +288,7 @@ mod tests {
     fn what_cannot_be_locked_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("lock");
-        // A link might lead to anybody's file.
+        // A symlink might lead to anyone's file.
         std::os::unix::fs::symlink("/etc/passwd", &place).unwrap();
         let error = Turn::at(std::slice::from_ref(&place), false).unwrap_err();
         assert!(

@@ -1,19 +1,21 @@
-//! Which machine measures which case, and how much of it at once.
+//! Assigns cases to machines and cuts the cases of a machine into shards.
 //!
-//! A case stays where its history is: its machine follows from the names of both (rendezvous hashing, Thaler and Ravishankar
-//! 1998), so that a machine more or less moves few cases. No machine gets more than a quarter above the mean.
+//! A case stays on the machine that has its history: the machine follows from both names by
+//! rendezvous hashing (Thaler and Ravishankar 1998), so adding or removing a machine moves few
+//! cases. No machine gets more than 1.25 times the mean load.
 
 use ring::digest::{SHA256, digest};
 
-/// The largest share of a machine, in means.
+/// Load limit of a machine, as a multiple of the mean.
 const CAP: f64 = 1.25;
 
-/// Parcels are cut to about this time, in seconds: what is lost with a machine is little, and a queue has turns.
+/// Target duration of a shard, in seconds: short enough that losing a machine costs little and
+/// others get their turn in a queue.
 const PARCEL_S: f64 = 600.0;
 
-/// For every case, with the seconds that it takes, the place of its machine.
+/// Returns the index of a machine for each case, given as name and duration in seconds.
 ///
-/// The longest cases choose first. One that finds room nowhere goes where there is most.
+/// The longest cases are placed first. A case that fits nowhere goes to the least loaded machine.
 pub fn place(cases: &[(&str, f64)], machines: &[&str]) -> Vec<usize> {
     let all: f64 = cases.iter().map(|(_, seconds)| seconds).sum();
     let limit = CAP * all / machines.len().max(1) as f64;
@@ -36,14 +38,15 @@ pub fn place(cases: &[(&str, f64)], machines: &[&str]) -> Vec<usize> {
     placed
 }
 
-/// How much a case likes a machine.
+/// Weight of a machine for a case (rendezvous hash).
 fn liking(case: &str, machine: &str) -> u64 {
     let hash = digest(&SHA256, format!("{case}|{machine}").as_bytes());
     let first = hash.as_ref().iter().take(8);
     first.fold(0, |sum, &byte| (sum << 8) | u64::from(byte))
 }
 
-/// Cuts the cases of one machine, given by place and seconds, into parcels of about ten minutes, each with at least one.
+/// Cuts the cases of one machine, given as index and duration in seconds, into shards of about ten
+/// minutes with at least one case each.
 pub fn cut(cases: impl IntoIterator<Item = (u32, f64)>) -> Vec<Vec<u32>> {
     let mut parcels: Vec<Vec<u32>> = Vec::new();
     let mut length = f64::INFINITY;
@@ -64,7 +67,7 @@ pub fn cut(cases: impl IntoIterator<Item = (u32, f64)>) -> Vec<Vec<u32>> {
 mod tests {
     use super::{cut, place};
 
-    /// So many cases with lengths from 0.2 to 5, and the names of so many machines.
+    /// Cases with durations from 0.2 to 5, and names of machines.
     fn example(cases: usize, machines: usize) -> (Vec<(String, f64)>, Vec<String>) {
         let length = |case: usize| 0.2 + 4.8 * ((case * 7919) % 1000) as f64 / 1000.0;
         let cases = (0..cases).map(|case| (format!("g/b n={case}"), length(case)));
@@ -104,7 +107,7 @@ mod tests {
             let (before, after) = (placed(&cases, fewer), placed(&cases, more));
             before.iter().zip(&after).filter(|(a, b)| a != b).count()
         };
-        // A tenth has to.
+        // At least a tenth has to move.
         assert!(share_moved(&machines[..10], &machines) < 150);
         assert!(share_moved(&machines, &machines[1..]) < 150);
         assert_eq!(share_moved(&machines, &machines), 0);
@@ -114,7 +117,7 @@ mod tests {
     fn the_order_of_cases_and_machines_does_not_matter() {
         let (mut cases, mut machines) = example(60, 5);
         for (place, case) in cases.iter_mut().enumerate() {
-            // Distinct lengths, so that one order follows from them.
+            // Distinct durations make the placement order unique.
             case.1 += place as f64 * 1e-6;
         }
         let mut before: Vec<(String, String)> = cases

@@ -1,4 +1,5 @@
-//! Our own program on another machine: it is sent once, and known there by its digest. Start at [`send`].
+//! Sends our own program to a machine once and identifies it there by its digest. Start at
+//! [`send`].
 
 use crate::{Engine, FleetMachine};
 use anyhow::{Context, Result, ensure};
@@ -8,22 +9,23 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
-/// Says the digest of the file `$1`, if our folder `$2` is ours and has it.
+/// Creates the fleet folder `$2` and, if it belongs to us, prints the digest of the file `$1` if
+/// there is one.
 const LOOK: &str = r#"umask 077
 mkdir -p "$2/programs" || exit 3
 [ -O "$2" ] || { echo "the folder $2 belongs to somebody else" >&2; exit 3; }
 [ ! -f "$1" ] || sha256sum <"$1""#;
-/// Makes a file of the input, which is there as a whole or not at all.
+/// Writes stdin to the file `$1`, atomically.
 const RECEIVE: &str = r#"umask 077
 cat >"$1.$$" && chmod 700 "$1.$$" && mv "$1.$$" "$1""#;
-/// Digits of the digest that are part of a name; the whole of it is compared.
+/// Digits of the digest in the file name; the full digest is compared.
 const DIGITS: usize = 16;
 
-/// What the program without shared libraries is called, beside the one that it belongs to.
+/// Name of the statically linked program, next to the regular one.
 const STATIC: &str = "speedwell-static";
 
-/// The program that other machines are sent: the one without shared libraries where it lies beside `own`, because theirs may be
-/// older than ours; else `own`.
+/// The program to send to other machines: the statically linked one if it exists next to `own`,
+/// since shared libraries there may be older than ours; otherwise `own`.
 pub fn sendable(own: &Path) -> PathBuf {
     let beside = own.with_file_name(STATIC);
     if beside.is_file() {
@@ -33,10 +35,11 @@ pub fn sendable(own: &Path) -> PathBuf {
     }
 }
 
-/// Has `program` on the machine, and says where it is there. One that its file names is taken as it is.
+/// Ensures that the machine has `program` and returns its path there. A program configured for the
+/// machine is used as is.
 ///
 /// # Errors
-/// The machine cannot be reached, or does not let us write.
+/// Fails if the machine cannot be reached or we may not write there.
 pub fn send(engine: &mut Engine, machine: &FleetMachine, program: &Path) -> Result<PathBuf> {
     if let Some(binary) = &machine.binary {
         return Ok(binary.clone());
@@ -61,16 +64,16 @@ pub fn send(engine: &mut Engine, machine: &FleetMachine, program: &Path) -> Resu
     Ok(place)
 }
 
-/// Where a program lies in our folder that was sent by itself.
+/// Path in the fleet folder of a program sent separately.
 pub(crate) fn place(digest: &str) -> PathBuf {
     let name = format!("speedwell-{}", &digest[..DIGITS]);
     Path::new("programs").join(name)
 }
 
-/// What a line answers to some input.
+/// Sends input over a connection and returns the output.
 ///
 /// # Errors
-/// Its program fails; the message is what it complains of.
+/// Fails if the remote program fails; the message is the last line of its stderr.
 pub(crate) fn answer(mut line: Child, input: &mut impl Read) -> Result<String> {
     let copied = match line.stdin.take() {
         Some(mut stdin) => io::copy(input, &mut stdin).and_then(|_| stdin.flush()),

@@ -1,18 +1,18 @@
-//! Two pieces of work that are always the same, and what they took: a machine that is slower than it usually is shows it, whatever
-//! is measured on it. Start at [`take`].
+//! Speed probe: times two fixed pieces of work, which reveals a machine that is slower than usual
+//! regardless of the benchmark. Start at [`take`].
 
 use speedwell_model::Pulse;
 use std::hint::black_box;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Steps of the integer work: about 50 ms of a Xeon's time.
+/// Steps of the integer work: about 50 ms on a Xeon.
 const STEPS: u32 = 18_000_000;
-/// Words of the memory that is walked through: 32 MiB, more than most processors keep beside a core.
+/// Words of the memory ring: 32 MiB, more than most processors cache per core.
 const WORDS: usize = 4 << 20;
-/// Steps of the walk, each of which waits for the one before it: about 50 ms of a Xeon's time.
+/// Steps of the walk, each dependent on the previous one: about 50 ms on a Xeon.
 const WALK: u32 = 400_000;
 
-/// Takes the pulse of this machine.
+/// Probes this machine.
 pub fn take() -> Pulse {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -31,7 +31,7 @@ pub fn take() -> Pulse {
     }
 }
 
-/// A chain of multiplications and shifts, each of which needs the result of the one before (xorshift64*, Vigna 2016).
+/// A chain of dependent multiplications and shifts (xorshift64*, Vigna 2016).
 fn integers(steps: u32) -> u64 {
     let mut state = 88_172_645_463_325_252_u64;
     for _ in 0..steps {
@@ -43,8 +43,9 @@ fn integers(steps: u32) -> u64 {
     state
 }
 
-/// Places in an order that leads through all of them before it comes back; neighbours are far apart (a full period of a linear
-/// congruence, Hull and Dobell 1962: the factor less one is a multiple of 4, what is added is odd, and `count` a power of 2).
+/// A permutation with a single cycle in which neighbors are far apart: a full-period LCG (Hull and
+/// Dobell 1962: the multiplier minus one is a multiple of 4, the increment is odd, and `count` is a
+/// power of 2).
 fn ring_of(count: usize) -> Vec<usize> {
     let next = |place: usize| place.wrapping_mul(1_664_525).wrapping_add(1_013_904_223) % count;
     (0..count).map(next).collect()
@@ -77,7 +78,7 @@ mod tests {
             pulse.integer_ns > 1_000_000 && pulse.memory_ns > 1_000_000,
             "{pulse:?}"
         );
-        // Twice the steps take longer: nothing of the work is left out.
+        // Twice the steps take longer: the optimizer has not removed the work.
         let time = |steps: u32| {
             let begun = Instant::now();
             black_box(integers(black_box(steps)));

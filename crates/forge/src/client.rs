@@ -1,6 +1,7 @@
-//! Requests to a forge: with the token, again where a second try may help, and with an error that says what is missing.
+//! Requests to a forge: sends the token, retries where that may help, and reports errors that name
+//! what is missing.
 //!
-//! Redirections are refused, since the token would go with them. Start at [`Client`].
+//! Rejects redirects, which would take the token along. Start at [`Client`].
 
 use crate::place::{Forge, Place};
 use serde_json::Value;
@@ -12,27 +13,28 @@ use ureq::http::{Method, Request, Response, StatusCode};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
-/// Tries of one request.
+/// Attempts per request.
 const TRIES: u32 = 4;
 
-/// No wait between two tries is longer, whatever the forge asks for.
+/// Maximum wait between two attempts, whatever the forge asks for.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// How long one try may take.
+/// Timeout of one attempt.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// More pages of comments than any request has; a forge whose pages never end is left.
+/// Maximum number of pages of a list, in case a forge's pages never end. No pull request has so
+/// many comments.
 const MOST_PAGES: u32 = 100;
 
-/// So much of an answer is read.
+/// Maximum size of a response.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// A secret that nothing prints.
+/// A secret that is never printed.
 #[derive(Clone)]
 pub struct Token(String);
 
 impl Token {
-    /// Of a text, whose blanks at both ends are not part of it.
+    /// Creates a token, trimming whitespace.
     pub fn new(text: impl AsRef<str>) -> Token {
         Token(text.as_ref().trim().to_owned())
     }
@@ -44,56 +46,56 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Why the forge did not do it.
+/// Why a request to the forge failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The token lacks a right, or the request does not exist for it.
+    /// The token lacks a permission, or the pull request is not visible to it.
     #[error("{place}: the forge refused to {what} (status {status}{said}): {remedy}")]
     Refused {
         /// The pull request.
         place: String,
-        /// What was asked for.
+        /// What was attempted.
         what: &'static str,
-        /// Of the answer.
+        /// Status of the response.
         status: u16,
-        /// Its words, after a comma.
+        /// The forge's message, after a comma.
         said: String,
-        /// The right that is missing.
+        /// The missing permission.
         remedy: &'static str,
     },
-    /// It did not answer, or only with failures, however often it was asked.
+    /// The forge did not respond, or every attempt failed.
     #[error("{place}: could not {what}: {reason}")]
     Unreachable {
         /// The pull request.
         place: String,
-        /// What was asked for.
+        /// What was attempted.
         what: &'static str,
         /// The last failure.
         reason: String,
     },
-    /// It was not asked, because it would refuse.
+    /// The request was not sent, because the forge would refuse it.
     #[error("{place}: could not {what}: {reason}")]
     Unfit {
         /// The pull request.
         place: String,
-        /// What was asked for.
+        /// What was attempted.
         what: &'static str,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It answered with something else.
+    /// The response was not understood.
     #[error("{place}: could not {what}: the answer {reason}")]
     Unreadable {
         /// The pull request.
         place: String,
-        /// What was asked for.
+        /// What was attempted.
         what: &'static str,
-        /// What is wrong with it.
+        /// What is wrong with the response.
         reason: String,
     },
 }
 
-/// Talks to the forge of one pull request.
+/// A client for the forge of one pull request.
 pub struct Client {
     pub(crate) place: Place,
     token: Token,
@@ -102,7 +104,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// With the certificates that the system trusts, and a proxy if the environment names one.
+    /// Creates a client that trusts the system's certificates and uses the proxy that the
+    /// environment names.
     pub fn new(place: Place, token: Token) -> Client {
         let certificates = rustls_native_certs::load_native_certs().certs;
         let roots = certificates
@@ -129,12 +132,12 @@ impl Client {
         }
     }
 
-    /// The same by another clock, which pauses between tries move.
+    /// Uses this clock, which pauses between attempts move.
     pub fn with_clock(self, clock: Clock) -> Client {
         Client { clock, ..self }
     }
 
-    /// All entries of a list, page by page.
+    /// Reads all entries of a list, page by page.
     pub(crate) fn list(&self, what: &'static str, path: &str) -> Result<Vec<Value>, Error> {
         let mut entries = Vec::new();
         for page in 1..=MOST_PAGES {
@@ -144,7 +147,7 @@ impl Client {
             let Value::Array(found) = answer else {
                 return Err(self.unreadable(what, "is no list"));
             };
-            // One that knows no pages gives all at once, and the same again for the second.
+            // A forge without pages returns everything at once, and the same again for page 2.
             let is_last = found.is_empty() || !has_more;
             entries.extend(found);
             if is_last {
@@ -154,7 +157,7 @@ impl Client {
         Ok(entries)
     }
 
-    /// The answer to a request, and whether a list goes on.
+    /// Sends a request; returns the response, and whether another page of a list follows.
     pub(crate) fn ask(
         &self,
         what: &'static str,
@@ -212,7 +215,7 @@ impl Client {
         }
     }
 
-    /// What an answer says that is not worth a second try.
+    /// Interprets a response that is not worth a retry.
     fn judge(
         &self,
         what: &'static str,
@@ -248,7 +251,7 @@ impl Client {
         })
     }
 
-    /// The right that is missing.
+    /// The missing permission.
     fn remedy(&self, status: StatusCode) -> &'static str {
         match (self.place.forge, status.as_u16()) {
             (_, 401) => "the token is wrong or has expired",
@@ -275,10 +278,10 @@ impl Client {
     }
 }
 
-/// Whether a second try may succeed. GitHub's limit for bursts is a refusal that says how long to wait.
+/// Whether a retry may succeed. GitHub's secondary rate limit is a 403 with a Retry-After header.
 fn is_passing(status: StatusCode, asked: Option<Duration>) -> bool {
     let is_limit = status == StatusCode::FORBIDDEN && asked.is_some();
-    // Two jobs that edit at once get in each other's way, which passes.
+    // Two jobs that edit at once conflict, which is temporary.
     let passing = [
         StatusCode::REQUEST_TIMEOUT,
         StatusCode::CONFLICT,
@@ -287,13 +290,11 @@ fn is_passing(status: StatusCode, asked: Option<Duration>) -> bool {
     passing.contains(&status) || is_limit || status.is_server_error()
 }
 
-/// For how long the forge asks to be left alone.
 fn retry_after(answer: &Response<Body>) -> Option<Duration> {
     let seconds = answer.headers().get("retry-after")?.to_str().ok()?;
     seconds.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// Whether another page of a list follows.
 fn goes_on(answer: &Response<Body>) -> bool {
     let field = |name: &str| {
         answer
@@ -305,7 +306,7 @@ fn goes_on(answer: &Response<Body>) -> bool {
     by_link || field("x-next-page").is_some_and(|page| !page.trim().is_empty())
 }
 
-/// The beginning of a text, without control characters.
+/// Truncates a text and replaces its control characters.
 pub(crate) fn cut(text: &str, characters: usize) -> String {
     let shown = |letter: char| if letter.is_control() { ' ' } else { letter };
     text.chars().take(characters).map(shown).collect()

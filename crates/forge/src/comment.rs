@@ -1,7 +1,8 @@
-//! The comment: found again by its marker and its author, edited in place, and never there twice.
+//! The comment: identified by its marker and author, edited in place, and never duplicated.
 //!
-//! Parallel jobs may each make one before they see that of the other: so after a new one all are listed again, the one of
-//! the lowest number stays, and our others go. Start at [`Client::comment`].
+//! Parallel jobs may each create one before they see the other's. After creating one, all comments
+//! are therefore listed again; the one with the lowest ID stays, and our others are removed. Start
+//! at [`Client::comment`].
 
 use crate::client::{Client, Error};
 use crate::place::Forge;
@@ -9,40 +10,41 @@ use serde_json::{Value, json};
 use std::cmp::Ordering;
 use ureq::http::Method;
 
-/// When what was measured, so that an older result never replaces a newer one.
+/// Which revision was measured and when, so that an older result never replaces a newer one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamp {
-    /// The revision that was measured.
+    /// The measured revision.
     pub revision: String,
-    /// When measuring began, in milliseconds since the Unix epoch.
+    /// Start of the measurement, in milliseconds since the Unix epoch.
     pub at_unix_ms: u64,
 }
 
-/// A comment to be.
+/// A comment to post.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
-    /// What it is found again by, such as `tool:project:check`; letters, digits, `:`, `.`, `_`, `/` and `-` of it are used.
+    /// Identifies the comment, for example `tool:project:check`. Only its letters, digits, `:`,
+    /// `.`, `_`, `/` and `-` are used.
     pub marker: String,
-    /// Of what it is about.
+    /// Revision and time of the result.
     pub stamp: Stamp,
     /// Markdown.
     pub body: String,
 }
 
-/// What became of a comment.
+/// Outcome of posting a comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Posted {
-    /// It is new, with this number.
+    /// A comment was created, with this ID.
     Created(u64),
-    /// That of this number says it now.
+    /// The comment with this ID was edited.
     Edited(u64),
-    /// That of this number said it already.
+    /// The comment with this ID was up to date.
     Unchanged(u64),
-    /// That of this number is about something newer, and stays.
+    /// The comment with this ID is about something newer and stays.
     Outdated(u64),
 }
 
-/// A comment that is there.
+/// An existing comment.
 #[derive(Debug, Clone)]
 struct Comment {
     id: u64,
@@ -51,20 +53,21 @@ struct Comment {
     is_robot: bool,
 }
 
-/// Which of two revisions is newer, if that is known: `Less` if the first is older.
+/// Compares two revisions, if their order is known: `Less` if the first is older.
 pub type Order<'a> = &'a dyn Fn(&str, &str) -> Option<Ordering>;
 
 impl Client {
-    /// Says `text` in the one comment of its marker, and removes our others of that marker. Where `order` does not know which
-    /// revision is newer, the start of measuring decides.
+    /// Posts `text` as the only comment with its marker, and removes our other comments with that
+    /// marker. If `order` does not know which revision is newer, the start of the measurement
+    /// decides.
     ///
     /// # Errors
-    /// The forge refuses, or is not there.
+    /// Fails if the forge refuses or is unreachable.
     pub fn comment(&self, text: &Text, order: Order<'_>) -> Result<Posted, Error> {
         Ok(self.place_comment(text, order)?.0)
     }
 
-    /// The same, with the stamp of the comment that stays because it is about a newer result.
+    /// Like [`Client::comment`]; also returns the stamp of a newer result whose comment stays.
     pub(crate) fn place_comment(
         &self,
         text: &Text,
@@ -79,7 +82,7 @@ impl Client {
         let created = self.write(Method::POST, &self.comments_path(), &body)?;
         let id = created["id"].as_u64();
         let id = id.ok_or_else(|| self.unreadable(WRITE, "names no comment"))?;
-        // Another job may have been as quick.
+        // Another job may have created one at the same time.
         let own = self.own_comments(&text.first_line(), me.as_deref())?;
         match own.first() {
             Some(first) if first.id < id => self.settle(&own, text, &body, order),
@@ -90,7 +93,8 @@ impl Client {
         }
     }
 
-    /// Edits the first of our comments unless it is about something newer, and removes the others.
+    /// Brings the first of our comments up to date, unless one is about something newer, and
+    /// removes the others.
     fn settle(
         &self,
         own: &[Comment],
@@ -126,7 +130,7 @@ impl Client {
         for comment in comments {
             let path = self.comment_path(comment.id);
             match self.ask("remove a comment", Method::DELETE, &path, None) {
-                // The other job was quicker.
+                // The other job was faster.
                 Err(Error::Refused { status: 404, .. }) => {}
                 other => drop(other?),
             }
@@ -139,7 +143,7 @@ impl Client {
         Ok(answer)
     }
 
-    /// Our comments with this first line, the oldest first.
+    /// Our comments with this first line, oldest first.
     fn own_comments(&self, first_line: &str, me: Option<&str>) -> Result<Vec<Comment>, Error> {
         let listed = self.list("read the comments", &self.comments_path())?;
         let mut own: Vec<Comment> = listed.iter().filter_map(read).collect();
@@ -153,7 +157,7 @@ impl Client {
         Ok(own)
     }
 
-    /// Who the token is of. Those of jobs on GitHub may not ask.
+    /// Name of the token's user. Tokens of GitHub jobs may not query it.
     fn own_name(&self) -> Option<String> {
         let (answer, _) = self
             .ask("ask who we are", Method::GET, "/user", None)
@@ -186,7 +190,7 @@ impl Client {
         }
     }
 
-    /// Characters that a comment may have.
+    /// Maximum number of characters in a comment.
     fn longest(&self) -> usize {
         match self.place.forge {
             Forge::GitHub | Forge::Gitea => 65_536,
@@ -197,10 +201,10 @@ impl Client {
 
 const WRITE: &str = "write a comment";
 
-/// The names of those who write for jobs, on forges that do not say who is a robot.
+/// Users that write for jobs, on forges that do not mark bots.
 const ROBOTS: [&str; 2] = ["gitea-actions", "forgejo-actions"];
 
-/// A comment of any forge; `None` for what it wrote itself.
+/// Parses a comment of any forge; `None` for a comment by the forge itself.
 fn read(entry: &Value) -> Option<Comment> {
     if entry["system"].as_bool() == Some(true) {
         return None;
@@ -220,7 +224,7 @@ fn read(entry: &Value) -> Option<Comment> {
     })
 }
 
-/// A path as one part of another.
+/// Encodes a path as a single segment of another.
 pub(crate) fn encoded(path: &str) -> String {
     path.replace('/', "%2F")
 }
@@ -234,7 +238,7 @@ impl Stamp {
         )
     }
 
-    /// That of a comment, from its second line.
+    /// Parses the stamp in the second line of a comment.
     fn parse(body: &str) -> Option<Stamp> {
         let line = body.lines().nth(1)?.trim();
         let words = line.strip_prefix("<!-- measured ")?.strip_suffix(" -->")?;
@@ -245,7 +249,7 @@ impl Stamp {
         })
     }
 
-    /// Whether both are about the same revision.
+    /// Whether the stamp is about this revision.
     pub(crate) fn is_of(&self, revision: &str) -> bool {
         harmless(revision) == self.revision
     }
@@ -259,7 +263,7 @@ impl Stamp {
     }
 }
 
-/// What can stand in a line that HTML hides.
+/// Keeps only characters that are safe in an HTML comment.
 fn harmless(text: &str) -> String {
     let is_harmless = |letter: &char| letter.is_alphanumeric() || ":._/-".contains(*letter);
     text.chars()
@@ -273,7 +277,7 @@ impl Text {
         format!("<!-- {} -->", harmless(&self.marker))
     }
 
-    /// All of it, cut at the end of a line where it is too long.
+    /// The complete comment, truncated at the end of a line if it is too long.
     fn whole(&self, longest: usize) -> String {
         let head = format!("{}\n{}\n", self.first_line(), self.stamp.line());
         let room = longest - head.chars().count() - CUT.len() - CLOSING_ROOM;
@@ -289,7 +293,7 @@ impl Text {
             }
             kept.push_str(line);
         }
-        // What was open stays open for the rest of the page otherwise.
+        // Close what is still open, which would otherwise extend over the rest of the page.
         let open = kept
             .matches("<details")
             .count()
@@ -303,7 +307,7 @@ impl Text {
 
 const CUT: &str = "\n_The rest is too long for a comment._\n";
 
-/// Characters kept free for what closes open parts.
+/// Characters reserved for closing open elements.
 const CLOSING_ROOM: usize = 200;
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
-//! One comment and one status on a pull request of GitHub, GitLab, or Gitea and its forks, kept up to date in place.
+//! Keeps one comment and one status on a pull request of GitHub, GitLab, or Gitea and its forks up
+//! to date, in place.
 //!
-//! [`Place`] says where; [`Client`] talks to the forge; [`Client::comment`] finds its own comment again by a marker in its
-//! first line, edits it, and leaves none behind; [`Client::set_status`] tells the commit; [`Client::post`] does both, in the
-//! order of results. A forge that refuses is an error
-//! that names the missing right, and nothing else happens. This crate knows no benchmark.
+//! [`Place`] identifies the pull request; [`Client`] talks to the forge; [`Client::comment`] finds
+//! its own comment by a marker in the first line, edits it, and leaves no duplicates;
+//! [`Client::set_status`] sets the status of the commit; [`Client::post`] does both, in the order
+//! of results. If the forge refuses, the error names the missing permission, and nothing else
+//! happens. This crate knows nothing about benchmarks.
 //!
 //! ```no_run
 //! use speedwell_forge::{Client, Place, Stamp, Text, Token};

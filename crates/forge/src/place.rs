@@ -1,4 +1,5 @@
-//! Which pull request of which forge: by words such as `github:owner/name#12`, or by the variables of a job.
+//! Identifies a pull request on a forge, by a text such as `github:owner/name#12` or by the
+//! variables of a job.
 //!
 //! Start at [`Place`].
 
@@ -6,14 +7,14 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// The kinds of forge.
+/// A kind of forge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forge {
-    /// github.com, or a server of GitHub Enterprise.
+    /// github.com, or a GitHub Enterprise server.
     GitHub,
-    /// gitlab.com, or a server of one's own.
+    /// gitlab.com, or a self-hosted server.
     GitLab,
-    /// A server of Gitea or Forgejo.
+    /// A Gitea or Forgejo server.
     Gitea,
 }
 
@@ -24,7 +25,7 @@ impl Forge {
         (Forge::Gitea, "gitea"),
     ];
 
-    /// The server that is meant where none is named; anybody may have one of Gitea.
+    /// The default server; none for Gitea, which is self-hosted.
     fn usual_server(self) -> Option<&'static str> {
         match self {
             Forge::GitHub => Some("https://github.com"),
@@ -33,7 +34,7 @@ impl Forge {
         }
     }
 
-    /// Where the interface for programs lies on a server.
+    /// Base URL of the API on a server.
     fn api(self, server: &str) -> String {
         match self {
             Forge::GitHub if server == "https://github.com" => "https://api.github.com".to_owned(),
@@ -43,7 +44,7 @@ impl Forge {
         }
     }
 
-    /// The variables in which jobs and people keep a token, the first that is set counts.
+    /// Variables in which jobs and people keep a token, in order of precedence.
     pub fn token_variables(self) -> &'static [&'static str] {
         match self {
             Forge::GitHub => &["GITHUB_TOKEN", "GH_TOKEN"],
@@ -63,9 +64,9 @@ impl fmt::Display for Forge {
 /// A pull or merge request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// What serves it.
+    /// The kind of forge.
     pub forge: Forge,
-    /// Where the interface for programs lies, without a slash at the end.
+    /// Base URL of the API, without a trailing slash.
     pub api: String,
     /// Owner and name; on GitLab with all groups.
     pub repository: String,
@@ -73,18 +74,18 @@ pub struct Place {
     pub number: u64,
 }
 
-/// Reads variables of the environment, those that are set and not empty.
+/// Reads an environment variable that is set and not empty.
 pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Why words name no pull request.
+/// Why a text does not identify a pull request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misplaced {
-    /// Not of the form.
+    /// The text does not have the expected form.
     #[error(
         "'{0}' names no pull request: 'github:OWNER/NAME#12', 'gitlab:GROUP/NAME!12' or 'gitea:https://HOST/OWNER/NAME#12' does"
     )]
     Form(String),
-    /// A server that a token would be sent to in the open.
+    /// A token would be sent to this server unencrypted.
     #[error(
         "'{0}' is not encrypted, and a token is sent there: only https is, and http to this machine itself"
     )]
@@ -92,7 +93,7 @@ pub enum Misplaced {
 }
 
 impl Place {
-    /// The pull request that the variables of a job name, if they name one.
+    /// The pull request that the variables of a job name, if any.
     pub fn of_job(variable: Variables<'_>) -> Option<Place> {
         let is_gitea = ["GITEA_ACTIONS", "FORGEJO_ACTIONS"].iter();
         let is_gitea = is_gitea.filter_map(|name| variable(name)).next().is_some();
@@ -116,7 +117,7 @@ impl Place {
         Some(Place {
             forge: Forge::GitLab,
             api: variable("CI_API_V4_URL")?,
-            // A request from a fork is measured in the fork and lies in the project that it goes to.
+            // A request from a fork is measured in the fork but belongs to the target project.
             repository: variable("CI_MERGE_REQUEST_PROJECT_PATH")
                 .or_else(|| variable("CI_PROJECT_PATH"))?,
             number: variable("CI_MERGE_REQUEST_IID")?.parse().ok()?,
@@ -170,7 +171,7 @@ impl FromStr for Place {
     }
 }
 
-/// Whether nobody on the way can read what is sent.
+/// Whether traffic to the server is encrypted or stays on this machine.
 fn is_private(server: &str) -> bool {
     let Some(host) = server.strip_prefix("http://") else {
         return server.starts_with("https://");

@@ -1,7 +1,8 @@
-//! The status of a commit: one line beside it that says whether it may be merged.
+//! The status of a commit: one line next to it that says whether it may be merged.
 //!
-//! The time of the measurement ends its description, so that an older result is recognized and does not replace a newer
-//! one, whatever order jobs end in. Start at [`Client::set_status`].
+//! The description ends with the time of the measurement, so that an older result is recognized and
+//! does not replace a newer one, whatever the order in which jobs end. Start at
+//! [`Client::set_status`].
 
 use crate::client::{Client, Error, cut};
 use crate::comment::encoded;
@@ -10,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-/// What a status says.
+/// Value of a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// Not known yet.
@@ -19,35 +20,36 @@ pub enum State {
     Success,
     /// It should not be merged.
     Failure,
-    /// Nothing can be said.
+    /// No result is available.
     Error,
 }
 
-/// The longest description that all forges take.
+/// Maximum length of a description on all forges.
 const LONGEST: usize = 140;
 
-/// A status.
+/// A commit status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
-    /// The whole id of the commit.
+    /// Full ID of the commit.
     pub revision: String,
-    /// What the status is of; a later one of the same name replaces it.
+    /// Name of the status; a later status of the same name replaces it.
     pub context: String,
-    /// What it says.
+    /// Its value.
     pub state: State,
-    /// Why, in a line; it is cut so that 140 characters suffice with the time behind it.
+    /// The reason, in one line; truncated so that it fits into 140 characters together with the
+    /// time.
     pub description: String,
-    /// When measuring began, in milliseconds since the Unix epoch. `None` for a status that reports no result yet: it is set
-    /// only where no result is known.
+    /// Start of the measurement, in milliseconds since the Unix epoch. `None` for a status that
+    /// reports no result yet: it is set only if no result is known.
     pub at_unix_ms: Option<u64>,
-    /// A page that says more.
+    /// URL of a page with details.
     pub link: Option<String>,
 }
 
-/// What happened to a status.
+/// Outcome of setting a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusOutcome {
-    /// It is set.
+    /// The status was set.
     Set,
     /// The commit has the status of a newer result, which stays.
     Outdated,
@@ -56,10 +58,10 @@ pub enum StatusOutcome {
 const SET: &str = "set the status";
 
 impl Client {
-    /// Sets the status of a commit, unless the commit has one of a newer result.
+    /// Sets the status of a commit, unless it has that of a newer result.
     ///
     /// # Errors
-    /// The forge refuses, or is not there; the revision is not a whole id.
+    /// Fails if the forge refuses or is unreachable, or the revision is not a full ID.
     pub fn set_status(&self, status: &Status) -> Result<StatusOutcome, Error> {
         let is_id = status.revision.len() >= 40
             && status.revision.bytes().all(|one| one.is_ascii_hexdigit());
@@ -74,7 +76,7 @@ impl Client {
             return Ok(StatusOutcome::Outdated);
         }
         self.write_status(status)?;
-        // Another job may have been as quick: the newer result is the last one that is written.
+        // Another job may have set one at the same time: the newer result has to be written last.
         match self.newer_status(status) {
             None => Ok(StatusOutcome::Set),
             Some(newer) => {
@@ -84,7 +86,8 @@ impl Client {
         }
     }
 
-    /// The status of the newest result, if that is newer than `status`. A forge that does not let us read has none.
+    /// The status of the newest result, if it is newer than `status`. `None` if the forge does not
+    /// let us read statuses.
     fn newer_status(&self, status: &Status) -> Option<Status> {
         let repository = &self.place.repository;
         let path = if self.place.forge == Forge::GitLab {
@@ -127,7 +130,7 @@ impl Client {
             body["target_url"] = json!(link);
         }
         match self.ask(SET, Method::POST, &path, Some(&body)) {
-            // What has this state already is not set to it again.
+            // GitLab refuses to set the state that a status already has.
             Err(Error::Refused {
                 status: 400, said, ..
             }) if gitlab && said.contains("transition") => Ok(()),
@@ -146,18 +149,17 @@ impl State {
             State::Success => "success",
             State::Failure if gitlab => "failed",
             State::Failure => "failure",
-            // It knows none that is neither.
+            // GitLab has no separate state for errors.
             State::Error if gitlab => "canceled",
             State::Error => "error",
         }
     }
 }
 
-/// What stands before the time of a measurement.
+/// Text before the time of a measurement.
 const MEASURED: &str = " (measured ";
 
 impl Status {
-    /// The description with the time of the measurement.
     fn described(&self) -> String {
         let at = self.at_unix_ms.and_then(|at| i64::try_from(at).ok());
         let time = at.and_then(|at| Timestamp::from_millisecond(at).ok());
@@ -166,12 +168,12 @@ impl Status {
     }
 }
 
-/// A status of any forge, if it reports a result and says when that was measured.
+/// Parses a status of any forge, if it reports a result with the time of its measurement.
 fn read(entry: &Value, revision: &str) -> Option<Status> {
     let text = |names: &[&str]| names.iter().find_map(|name| entry[*name].as_str());
     let (description, time) = text(&["description"])?.rsplit_once(MEASURED)?;
     let time: Timestamp = time.strip_suffix(')')?.parse().ok()?;
-    // GitHub calls it a state, the others a status.
+    // GitHub names it `state`, the others `status`.
     let state = text(&["state", "status"])?;
     let is_named = |known: &State| {
         [Forge::GitHub, Forge::GitLab]

@@ -1,6 +1,6 @@
-//! Comments and statuses on a made-up forge of each kind, which answers on this machine as the real ones do.
+//! Comments and statuses on a fake forge of each kind, served on this machine.
 
-// A test that cannot go on says so by panicking.
+// Tests report failures by panicking.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod fake;
@@ -38,7 +38,7 @@ fn unknown(_: &str, _: &str) -> Option<std::cmp::Ordering> {
     None
 }
 
-/// What a comment of ours says, below its hidden lines.
+/// Text of our comments, below the hidden lines.
 fn said(fake: &Fake) -> Vec<String> {
     let comments = fake.comments();
     let own = comments.iter().filter(|one| one.body.starts_with(MARKER));
@@ -51,7 +51,7 @@ fn the_comment_is_written_once_and_then_edited_in_place() {
     for forge in FORGES {
         let fake = Fake::of(forge);
         fake.add("somebody", "I looked at it");
-        // Another's comment with our marker is not ours.
+        // A comment with our marker by someone else is not ours.
         fake.add("somebody", &format!("{MARKER}\nmine"));
         let client = client(&fake);
         let posted = client.comment(&text("a", 1, "first"), &unknown).unwrap();
@@ -91,7 +91,7 @@ fn it_is_found_on_any_page() {
 fn of_two_jobs_at_once_one_comment_is_left() {
     for forge in FORGES {
         let fake = Fake::of(forge);
-        // Between our listing and our writing, the other job writes.
+        // The other job writes between our listing and our writing.
         fake.write_before_the_next(&text_of_other("other", 1));
         let posted = client(&fake)
             .comment(&text("b", 2, "ours"), &unknown)
@@ -99,7 +99,7 @@ fn of_two_jobs_at_once_one_comment_is_left() {
         assert!(matches!(posted, Posted::Edited(_)), "{forge}: {posted:?}");
         assert_eq!(said(&fake), ["ours"], "{forge}");
 
-        // Both were there before: of several, the oldest stays.
+        // If several exist, the oldest stays.
         fake.add(Fake::ME, &text_of_other("third", 1));
         client(&fake)
             .comment(&text("c", 3, "newest"), &unknown)
@@ -167,7 +167,7 @@ fn what_passes_is_tried_again() {
             (Fault::Status(503), 1),
             (Fault::Status(409), 1),
             (Fault::Close, 1),
-            // No longer than a minute, whatever it asks for.
+            // At most a minute, whatever the forge asks for.
             (Fault::RetryAfter(429, 3600), 60),
             (Fault::RetryAfter(429, 7), 7),
             (Fault::Status(500), 1),
@@ -175,7 +175,7 @@ fn what_passes_is_tried_again() {
             let waited = waited(fault, &text("a", 1, "said"));
             assert_eq!(waited, Duration::from_secs(seconds), "{forge}");
         }
-        // GitHub's limit for bursts.
+        // GitHub's secondary rate limit.
         waited(Fault::RetryAfter(403, 1), &text("b", 2, "said again"));
         assert_eq!(said(&fake), ["said again"], "{forge}");
     }
@@ -313,7 +313,7 @@ fn gitlab_refuses_to_set_what_is_set_already_and_that_is_no_mistake() {
 
 const REVISION: &str = "0123456789abcdef0123456789abcdef01234567";
 
-/// A result of a revision as it is posted.
+/// An update that posts a result of a revision.
 fn update(revision: &str, at_unix_ms: u64, state: State) -> PullUpdate {
     PullUpdate {
         comment: Some(text(revision, at_unix_ms, &format!("{state:?}"))),
@@ -332,7 +332,7 @@ fn status(revision: &str, at_unix_ms: Option<u64>, state: State) -> Status {
     }
 }
 
-/// What the statuses of a revision say, the oldest first.
+/// The states of a revision's statuses, oldest first.
 fn states(fake: &Fake, revision: &str) -> Vec<String> {
     let all = fake.statuses();
     let own = all.iter().filter(|status| status["sha"] == revision);
@@ -359,12 +359,12 @@ fn an_older_result_replaces_neither_the_comment_nor_the_status() {
         );
         assert_eq!(said(&fake), ["Failure"], "{forge}");
         assert_eq!(states(&fake, REVISION).len(), 1, "{forge}");
-        // Nor does the word that a result is arriving.
+        // Neither does the notice that a result is arriving.
         let arriving = client
             .set_status(&status(REVISION, None, State::Pending))
             .unwrap();
         assert_eq!(arriving, StatusOutcome::Outdated, "{forge}");
-        // One that was measured later does.
+        // A result that was measured later does.
         client.post(&update(REVISION, 6, State::Success), &unknown);
         assert_eq!(said(&fake), ["Success"], "{forge}");
         assert_eq!(states(&fake, REVISION)[1..], ["success"], "{forge}");
@@ -418,7 +418,7 @@ fn of_two_jobs_that_set_the_status_at_once_the_newer_result_counts() {
     for forge in FORGES {
         let fake = Fake::of(forge);
         let client = client(&fake);
-        // Between our reading and our writing, the other job writes.
+        // The other job writes between our reading and our writing.
         let name = if forge == Forge::GitLab {
             "name"
         } else {

@@ -1,9 +1,10 @@
-//! What looking at results over time costs: `cargo bench -p speedwell-measure --bench history [-- SERIES POINTS]`.
+//! Benchmarks the history: `cargo bench -p speedwell-measure --bench history [-- SERIES POINTS]`.
 //!
-//! A store of 500 series with 1000 points each is searched, then once more after one new session of all of them; then a
-//! course of 2000 points, and the origin of a session in a repository of 100,000 commits. Times are by the clock, the least of
-//! several tries, so that other work on the machine counts as little as it can. Figures are in `docs/why/measurements.md`.
-//! Without `--bench` (as under `cargo test --benches`) everything is small and only shows that it runs.
+//! Searches a store of 500 series with 1000 points each, then again after one new session of all of
+//! them; then a series of 2000 points, and the origin of a session in a repository of 100,000
+//! commits. Times are wall-clock times, the minimum of several tries, to limit the influence of
+//! other work. Results are in `docs/why/measurements.md`. Without `--bench` (as under `cargo test
+//! --benches`) everything is small and only shows that it runs.
 
 use anyhow::Result;
 use rand::{Rng, SeedableRng};
@@ -19,7 +20,7 @@ use speedwell_results::store::Store;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The branch of the made line. No repository has one of that name.
+/// The branch of the generated line. No repository has a branch of this name.
 const LINE: &str = "made for a bench";
 
 fn main() -> Result<()> {
@@ -71,7 +72,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The least time of so many tries, in milliseconds.
+/// The minimum time of this many tries, in milliseconds.
 fn least(tries: u32, mut what: impl FnMut() -> Result<()>) -> Result<f64> {
     let mut least = Duration::MAX;
     for _ in 0..tries {
@@ -92,7 +93,7 @@ fn search(store: &mut Store) -> Result<()> {
     Ok(())
 }
 
-/// Sessions whose figures become worse by 5 % now and then, each series at places of its own.
+/// Sessions whose results occasionally become worse by 5 %, at different positions for each series.
 struct Made {
     series: usize,
     random: Xoshiro256PlusPlus,
@@ -106,7 +107,7 @@ impl Made {
         }
     }
 
-    /// A session at each of these places of the line.
+    /// One session at each of these positions of the line.
     fn sessions(&mut self, store: &mut Store, places: std::ops::Range<usize>) -> Result<()> {
         let line: Vec<Revision> = places.clone().map(revision).collect();
         store.keep_line(LINE, u32::try_from(places.start)?, &line)?;
@@ -159,7 +160,7 @@ impl Made {
 }
 
 fn revision(place: usize) -> Revision {
-    // As ids of commits, these differ in their first digits.
+    // Unlike numbers, commit IDs differ in their first digits.
     let id = (place as u128 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
     Revision {
         id: format!("{id:032x}00000000"),
@@ -169,7 +170,7 @@ fn revision(place: usize) -> Revision {
     }
 }
 
-/// A repository of so many commits; `None`, said on stderr, without git.
+/// A repository with this many commits; `None`, with a message on stderr, if there is no git.
 fn repository(folder: &Path, commits: usize) -> Option<History> {
     let history = History::begin(folder)?;
     let commit = |number: usize| {

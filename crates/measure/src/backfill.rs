@@ -1,7 +1,8 @@
-//! Points for revisions that nobody measured in their time: builds and measures one after the other, each kept at once.
+//! Fills gaps in the history: builds and measures revisions one after the other, storing each
+//! result at once.
 //!
-//! Decides which revisions are measured, from coarse to fine and never by a value, and which need not be. How one is built is
-//! decided in `revisions`. Start at [`backfill`].
+//! Decides which revisions to measure, from coarse to fine and never depending on a value, and
+//! which to skip. `revisions` decides how a revision is built. Start at [`backfill`].
 
 use super::{Listener, MeasureRequest, Plans, RevisionRequest, SessionRequest};
 use crate::{header, history, measure, revisions};
@@ -20,61 +21,61 @@ use std::collections::{BTreeSet, BinaryHeap};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long git may take to list a line.
+/// Timeout for git to list a line.
 const LISTING: Duration = Duration::from_secs(120);
 
-/// Revisions of a line that are to have points.
+/// Options for filling a line of revisions with points.
 #[derive(Debug, Clone, Default)]
 pub struct BackfillRequest {
     /// `A..B`, both ends included.
     pub range: String,
-    /// How many revisions are to have points, those that have some already included.
+    /// Number of revisions that should have points, including those that already have some.
     pub points: usize,
-    /// The time that everything may take, builds included.
+    /// Total time limit, including builds.
     pub budget: Option<Duration>,
-    /// The program that is built from each revision, from the current folder.
+    /// Program to build from each revision, relative to the current folder.
     pub program: Option<PathBuf>,
-    /// What is measured, without variants.
+    /// What to measure, without variants.
     pub measuring: MeasureRequest,
 }
 
-/// What a revision of the line gave.
+/// Outcome for one revision of the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was measured in this session, but for so many failures.
+    /// Measured in this session, with this number of failures.
     Measured(i64, usize),
-    /// It had a point.
+    /// Already had a point.
     Known,
-    /// It could not be built or asked for its benchmarks, for this reason.
+    /// Could not be built or queried for its benchmarks, for this reason.
     Failed(String),
-    /// So it was earlier, in this session.
+    /// Failed earlier, in this session.
     FailedBefore(i64),
 }
 
-/// What came of it.
+/// Result of a backfill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backfilled {
-    /// The revisions that were looked at, the oldest first.
+    /// The revisions considered, oldest first.
     pub revisions: Vec<(Revision, Outcome)>,
-    /// Revisions of the line.
+    /// Number of revisions on the line.
     pub line: usize,
     /// Why it ended before all points were there.
     pub early: Option<Early>,
 }
 
-/// Why there are fewer points than wanted.
+/// Why there are fewer points than requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Early {
-    /// The user interrupted it.
+    /// The user interrupted.
     Interrupted,
-    /// Its time was over.
+    /// The time limit was reached.
     Budget,
     /// The line has no more revisions.
     Line,
 }
 
 impl Backfilled {
-    /// Revisions that have points.
+    /// Number of revisions with points.
     pub fn points(&self) -> usize {
         let has_points =
             |outcome: &Outcome| matches!(outcome, Outcome::Measured(..) | Outcome::Known);
@@ -88,7 +89,8 @@ impl Backfilled {
 /// Measures revisions of the line until enough of them have points.
 ///
 /// # Errors
-/// A range that is none, targets that are none at its newest revision, a store that cannot be written.
+/// Fails if the range is invalid, the newest revision does not have the targets, or the store
+/// cannot be written.
 pub fn backfill(
     request: &BackfillRequest,
     session: &SessionRequest,
@@ -144,7 +146,7 @@ pub fn backfill(
     })
 }
 
-/// The revisions of a range along first parents, the oldest first.
+/// Lists the revisions of a range along first parents, oldest first.
 fn line(range: &str) -> Result<Vec<Revision>> {
     let (old, new) = range
         .split_once("..")
@@ -179,15 +181,16 @@ fn line(range: &str) -> Result<Vec<Revision>> {
     Ok([vec![first], later].concat())
 }
 
-/// Places of a line of so many revisions: both ends, the newest first, and then again and again the middle of the widest gap,
-/// of the newest one among equals. So a line is known evenly whenever it ends, and a longer one begins with the same places.
+/// Returns the indexes of a line of `count` revisions in measuring order: both ends, newest first,
+/// then repeatedly the middle of the widest gap, preferring newer ones. The line is thus covered
+/// evenly wherever the sequence is cut off, and requesting more points extends it.
 fn coarse_to_fine(count: usize) -> Vec<usize> {
     let Some(last) = count.checked_sub(1) else {
         return Vec::new();
     };
     let mut places = vec![last, 0];
     places.dedup();
-    // By width, then by the newer end.
+    // Ordered by width, then by the newer end.
     let mut gaps = BinaryHeap::from([(last, last)]);
     while let Some((width, high)) = gaps.pop() {
         if width < 2 {
@@ -200,7 +203,7 @@ fn coarse_to_fine(count: usize) -> Vec<usize> {
     places
 }
 
-/// The plan of one revision alone.
+/// Plans to measure one revision alone.
 fn plans(request: &BackfillRequest, revision: &str, listener: &mut Listener<'_>) -> Result<Plans> {
     let mut measuring = request.measuring.clone();
     measuring.variants.given = vec![Variant::plain("default")];
@@ -216,8 +219,8 @@ fn plans(request: &BackfillRequest, revision: &str, listener: &mut Listener<'_>)
     Ok(plans)
 }
 
-/// The ids of revisions that have a point of one of these cases from this machine: of counts, if they are wanted, and else of
-/// times.
+/// IDs of the revisions with a point of one of these cases on this machine: instruction counts if
+/// the plan counts, times otherwise.
 fn known(plan: &Plan, session: &SessionRequest, store: &mut Store) -> Result<BTreeSet<String>> {
     history::summarise(store, usize::MAX)?;
     let machine = analysis::machine(&session.environment(&[]), session.origin().as_ref());
@@ -233,12 +236,11 @@ fn known(plan: &Plan, session: &SessionRequest, store: &mut Store) -> Result<BTr
         .collect())
 }
 
-/// A line that is being filled.
 struct Filling<'a, 'l> {
     known: BTreeSet<String>,
-    /// Sessions of revisions that could not be built.
+    /// Earlier failures: revision ID, build command and session.
     failed: Vec<(String, String, i64)>,
-    /// The plan of the newest revision: those that have none are noted as if they had this one.
+    /// Plan of the newest revision, stored in place of a plan for revisions that have none.
     newest: Plan,
     request: &'a BackfillRequest,
     session: &'a SessionRequest,
@@ -258,7 +260,7 @@ impl Filling<'_, '_> {
         self.listener.observe(&Event::Note(&sentence))
     }
 
-    /// What a revision gives; nothing if the user interrupted it.
+    /// Measures a revision if necessary; `None` if the user interrupted.
     fn outcome(&mut self, revision: &Revision) -> Result<Option<Outcome>> {
         if self.known.contains(&revision.id) {
             return Ok(Some(Outcome::Known));
@@ -293,7 +295,7 @@ impl Filling<'_, '_> {
             .then(|| Outcome::Measured(found.number.unwrap_or_default(), found.failures.len())))
     }
 
-    /// The session of a revision, whichever is checked out.
+    /// Session options for a revision, whichever is checked out.
     fn session_of(&self, revision: &Revision) -> SessionRequest {
         let origin = self.session.origin.clone().map(|own| OriginRequest {
             revision: Some(revision.id.clone()),
@@ -305,14 +307,14 @@ impl Filling<'_, '_> {
         }
     }
 
-    /// How revisions are built, by which a failure is known again.
+    /// The build command, by which repeated failures are recognized.
     fn build_command(&self) -> String {
         let own = self.newest.variants[0].worktree.as_ref();
         let build = own.and_then(|own| own.build.as_ref());
         build.map(|build| build.command.clone()).unwrap_or_default()
     }
 
-    /// Keeps that a revision could not be measured, as a session without runs.
+    /// Records that a revision could not be measured, as a session without runs.
     fn note_failure(&mut self, revision: &Revision, said: &str) -> Result<()> {
         let mut plan = self.newest.clone();
         let variant = &mut plan.variants[0];
@@ -368,7 +370,8 @@ mod tests {
             let mut sorted = places.clone();
             sorted.sort_unstable();
             assert_eq!(sorted, (0..count).collect::<Vec<_>>());
-            // However early it ends, no gap is more than twice as wide as another, but for the rounding.
+            // However early it ends, no gap is more than twice as wide as another, except for
+            // rounding.
             for known in 2..count {
                 let mut seen = places[..known].to_vec();
                 seen.sort_unstable();

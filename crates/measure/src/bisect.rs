@@ -1,7 +1,9 @@
-//! A search along a line of revisions: builds and measures what `analysis::bisect` says, kept while it goes on.
+//! Bisects a line of revisions: builds and measures what `analysis::bisect` asks for, storing
+//! results as it goes.
 //!
-//! Decides what a range of revisions is, how a revision becomes a variant, and when to stop. Everything else follows from
-//! what the store holds, so a search that was killed is resumed from there. Start at [`plans`], then [`search`].
+//! Decides what a range of revisions is, how a revision becomes a variant, and when to stop.
+//! Everything else follows from the store, so a search that was killed can be resumed. Start at
+//! [`plans`], then [`search`].
 
 use super::{Listener, MeasureRequest, Plans, RevisionRequest, SessionRequest};
 use crate::confirm::{Suspect, keep_cases};
@@ -23,35 +25,36 @@ use speedwell_runner::{self as runner, Ended, Judge, Orders};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long git may take to list a line.
+/// Timeout for git to list a line.
 const LISTING: Duration = Duration::from_secs(120);
 
-/// Revisions that are kept ready at a time. Others may be built while these are measured.
+/// Maximum number of worktrees kept at a time. Beyond it, all but the two ends are released, which
+/// makes room for others.
 const READY: usize = 5;
 
-/// A change to be searched.
+/// Options for a bisection.
 #[derive(Debug, Clone, Default)]
 pub struct BisectRequest {
     /// `GOOD..BAD`.
     pub range: String,
-    /// Whether the line goes along any parents and not only along the first ones.
+    /// Whether the line follows all parents instead of only the first ones.
     pub along_all_parents: bool,
-    /// The program that is built from each revision, from the current folder.
+    /// Program to build from each revision, relative to the current folder.
     pub program: Option<PathBuf>,
-    /// The metric that is followed; the first one that is reported if not given.
+    /// The metric to follow; by default the first one reported.
     pub metric: Option<String>,
-    /// Whether a change is confirmed where the benchmark itself changed as well.
+    /// Whether to confirm a change even if the benchmark itself changed, too.
     pub with_own_benchmarks: bool,
-    /// What is measured, without variants.
+    /// What to measure, without variants.
     pub measuring: MeasureRequest,
-    /// The change of the store whose case is followed, if it is one.
+    /// The stored change whose case is followed, if any.
     pub suspect: Option<Suspect>,
 }
 
-/// The plan of a search: its line, both ends built, and the one case that is measured.
+/// Plans a search: its line, both ends built, and the single case to measure.
 ///
 /// # Errors
-/// A range that is none, an end that cannot be built, targets that are not one case.
+/// Fails if the range is invalid, an end cannot be built, or the targets are not exactly one case.
 pub fn plans(request: &BisectRequest, listener: &mut Listener<'_>) -> Result<Plans> {
     adopt_orphans();
     on_interrupt()?;
@@ -83,10 +86,10 @@ pub fn plans(request: &BisectRequest, listener: &mut Listener<'_>) -> Result<Pla
     Ok(plans)
 }
 
-/// The plan of a search that was interrupted or killed.
+/// Loads the plan of a search that was interrupted or killed.
 ///
 /// # Errors
-/// No such session, or none that searched a line.
+/// Fails if there is no such session or it is not a bisection.
 pub fn resumed(store: &Store, session: &str, budget: Option<Duration>) -> Result<(i64, Plan)> {
     adopt_orphans();
     on_interrupt()?;
@@ -104,7 +107,7 @@ pub fn resumed(store: &Store, session: &str, budget: Option<Duration>) -> Result
     Ok((number, plan))
 }
 
-/// What was typed for both ends, and the revisions between them.
+/// Parses the range into both ends as typed and the revisions between them.
 fn read_line(request: &BisectRequest) -> Result<([String; 2], Vec<LineRevision>)> {
     let typed = &request.range;
     let (good, bad) = typed
@@ -146,7 +149,7 @@ fn read_line(request: &BisectRequest) -> Result<([String; 2], Vec<LineRevision>)
     }
 }
 
-/// A search follows one case.
+/// Checks that the plan has exactly one case.
 fn check_case(plan: &Plan) -> Result<()> {
     const SHOWN: usize = 5;
     if plan.jobs.len() == 1 {
@@ -166,7 +169,7 @@ fn check_case(plan: &Plan) -> Result<()> {
 /// Searches from the beginning.
 ///
 /// # Errors
-/// A store that cannot be written.
+/// Fails if the store cannot be written.
 pub fn search(
     plans: Plans,
     request: &SessionRequest,
@@ -191,10 +194,10 @@ pub fn search(
     Ok((store.session(number)?, ended))
 }
 
-/// Searches on.
+/// Resumes a search.
 ///
 /// # Errors
-/// A session that is complete or being measured, or a store that cannot be written.
+/// Fails if the session is complete or being measured, or the store cannot be written.
 pub fn resume(
     (number, plan): (i64, Plan),
     store: &mut Store,
@@ -237,21 +240,19 @@ fn carry_out(
     Ok(ended)
 }
 
-/// A search in progress.
 struct Search<'a, 'l> {
     begin: Instant,
     plan: Plan,
-    /// What the store holds.
+    /// The session as stored.
     session: Session,
     recorder: Recorder<'a>,
     listener: &'a mut Listener<'l>,
-    /// Revisions that can be measured at once, by their places on the line, with their variants.
+    /// Revisions that are ready to be measured, as index on the line and variant.
     ready: Vec<(usize, Variant)>,
-    /// What was said last.
     said: String,
 }
 
-/// Never ends a block early.
+/// A rule that never ends a block early.
 struct Whole;
 
 impl Judge for Whole {
@@ -261,7 +262,7 @@ impl Judge for Whole {
 }
 
 impl Search<'_, '_> {
-    /// Step after step; how it ended, and whether there is an answer.
+    /// Executes steps until the end; returns how it ended and whether there is an answer.
     fn go_on(&mut self) -> Result<(Ended, bool)> {
         let bisection = self.plan.design.bisection.clone().unwrap_or_default();
         let budget = self.plan.sampling.budget_ms.map(Duration::from_millis);
@@ -291,7 +292,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// What the next block is for.
+    /// Reports the purpose of the next block.
     fn say(&mut self, block: &Block, state: &State, bisection: &Bisection) -> Result<()> {
         let name = |place: usize| bisection.line[place].short();
         let doing = match (block.phase, block.revisions.as_slice()) {
@@ -312,7 +313,7 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// Has a revision built, or notes that it cannot be.
+    /// Builds a revision, or records that it cannot be built.
     fn build(&mut self, place: usize, bisection: &Bisection) -> Result<()> {
         let last = bisection.line.len() - 1;
         if self.ready.len() >= READY {
@@ -359,7 +360,8 @@ impl Search<'_, '_> {
         })
     }
 
-    /// The variant of a revision that has not been built in this search, made like that of the good end.
+    /// Creates the variant of a revision that has not been built in this search, modeled on the
+    /// good end.
     fn settled(&mut self, wanted: &LineRevision) -> Result<Variant> {
         let good = &self.plan.variants[0];
         let own = good
@@ -380,7 +382,6 @@ impl Search<'_, '_> {
         Ok(variant)
     }
 
-    /// Makes a variant known to the session.
     fn add(&mut self, variant: &Variant) -> Result<()> {
         if self.session.variants.contains(variant) {
             return Ok(());
@@ -389,7 +390,7 @@ impl Search<'_, '_> {
         self.recorder.set_variants(&self.session.variants)
     }
 
-    /// Keeps that a revision could not be built, with the line that tries it again.
+    /// Records that a revision could not be built, with a command that repeats the attempt.
     fn note_failure(&mut self, wanted: &LineRevision, error: &anyhow::Error) -> Result<()> {
         let said = format!("{error:#}");
         let (reason, output) = said.split_once('\n').unwrap_or((&said, ""));
@@ -433,7 +434,7 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// Measures what is left of a block.
+    /// Measures the rest of a block.
     fn measure(&mut self, block: &Block) -> Result<Ended> {
         let variant = |place: &usize| {
             let ready = self.ready.iter().find(|(own, _)| own == place);
@@ -484,7 +485,7 @@ impl Search<'_, '_> {
     }
 }
 
-/// Keeps the events of a block as those of the whole session, whose slots it counts on.
+/// Records the events of a block in the session, translating its slot numbers.
 struct Kept<'a, 'r> {
     block: &'a Block,
     session: &'a mut Session,

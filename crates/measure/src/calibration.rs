@@ -1,6 +1,7 @@
-//! The same thing measured against itself, and what follows from it for later comparisons on this machine.
+//! Measures the same thing against itself, to calibrate later comparisons on this machine.
 //!
-//! Decides how many runs a calibration takes. What counts as a false alarm is decided by the analysis. Start at [`plans`].
+//! Decides how many runs a calibration takes. The analysis decides what counts as a false alarm.
+//! Start at [`plans`].
 
 use super::{Listener, MeasureRequest, Plans, resumed};
 use anyhow::ensure;
@@ -9,21 +10,21 @@ use speedwell_model::{Runs, Stopping, Variant};
 use speedwell_results::store::Store;
 use std::time::Duration;
 
-/// Runs a side of one comparison. Five blocks of four have 7776 arrangements, all of which are counted,
-/// and give p values fine enough for a true error rate of 4.5 %; four blocks would give 4.2 %
-/// (docs/why/derivations.md, "Calibration").
+/// Runs per side in one comparison. Five blocks of four have 7776 arrangements, all of them
+/// counted, which gives p-values fine enough for a true error rate of 4.5 %; four blocks would give
+/// 4.2 % (docs/why/derivations.md, "Calibration").
 const RUNS: u32 = 10;
 
-/// Fewest runs a side of which a p value says anything.
+/// Minimum number of runs per side for a meaningful p-value.
 const FEWEST_RUNS: u32 = 8;
 
-/// The tag of every session that was measured for a calibration.
+/// Tag of all calibration sessions.
 pub const TAG: &str = "calibration";
 
-/// The runs a side of one comparison.
+/// Returns the number of runs per side in one comparison.
 ///
 /// # Errors
-/// Too few are requested.
+/// Fails if too few are requested.
 pub fn runs(requested: Option<u32>) -> anyhow::Result<u32> {
     let runs = requested.unwrap_or(RUNS);
     ensure!(
@@ -33,10 +34,11 @@ pub fn runs(requested: Option<u32>) -> anyhow::Result<u32> {
     Ok(runs)
 }
 
-/// Plans to measure what is requested against itself: so many comparisons in all, spread evenly over the cases.
+/// Plans to measure the targets against themselves: `comparisons` in total, spread evenly over the
+/// cases.
 ///
 /// # Errors
-/// Unknown targets or values.
+/// Fails if a target or value is unknown.
 pub fn plans(
     mut request: MeasureRequest,
     runs: u32,
@@ -51,10 +53,10 @@ pub fn plans(
     Ok(plans)
 }
 
-/// The rest of a calibration that was interrupted.
+/// Plans the rest of an interrupted calibration.
 ///
 /// # Errors
-/// No such session, or one that is no calibration.
+/// Fails if there is no such session or it is not a calibration.
 pub fn rest(
     store: &Store,
     session: &str,
@@ -79,7 +81,6 @@ fn lengthen(plan: &mut Plan, runs: u32, comparisons: u32) {
     plan.design.stopping = Stopping::Fixed { runs };
 }
 
-/// Whether the variants differ in nothing but their names.
 fn is_one_thing(variants: &[Variant]) -> bool {
     let [a, b] = variants else { return false };
     let named_alike = Variant {

@@ -1,7 +1,7 @@
-//! Measuring a change again that somebody or the history suspects.
+//! Measures a suspected change again.
 //!
-//! Decides what is measured for a change of the store: the case and the target come from a session that has it. How many
-//! runs that takes is decided in `analysis::confirm`. Start at [`of_change`].
+//! Decides what to measure for a stored change: the case and the target come from a session that
+//! has them. `analysis::confirm` decides how many runs that takes. Start at [`of_change`].
 
 use super::{MeasureRequest, Plans, RevisionRequest, revisions};
 use anyhow::{Context, Result, bail, ensure};
@@ -12,14 +12,14 @@ use speedwell_model::{Change, Machine, Purpose, SeriesKey, Variant};
 use speedwell_results::store::{Store, StoredSeries};
 use std::collections::BTreeSet;
 
-/// A change of the store that is measured again.
+/// A stored change to measure again.
 #[derive(Debug, Clone)]
 pub struct Suspect {
-    /// What is known of it.
+    /// The change.
     pub change: Change,
     /// Its series.
     pub series: SeriesKey,
-    /// The machines that have points of it.
+    /// Machines with points of the series.
     pub machines: Vec<Machine>,
 }
 
@@ -35,18 +35,18 @@ impl Suspect {
         })
     }
 
-    /// Whether it is a change of this case and metric, by their names.
+    /// Whether it is a change of the case and metric with these names.
     pub fn is_of(&self, case: &str, metric: &str) -> bool {
         self.series.case == case && self.series.metric.name == metric
     }
 }
 
-/// Changes between the same revisions of one target, and the session in which they are measured again.
+/// Changes between the same revisions of one target, measured in one session.
 #[derive(Debug, Clone)]
 pub struct Suspects {
     /// The changes.
     pub suspects: Vec<Suspect>,
-    /// What is measured for them.
+    /// What to measure for them.
     pub request: MeasureRequest,
 }
 
@@ -61,7 +61,7 @@ impl Suspects {
             && self.request.variants.given == request.variants.given
     }
 
-    /// Also measures what another change asks for.
+    /// Adds another change with its cases.
     fn add(&mut self, suspect: Suspect, request: MeasureRequest) {
         let own = &mut self.request.selection;
         own.filters.extend(request.selection.filters);
@@ -72,10 +72,10 @@ impl Suspects {
     }
 }
 
-/// Keeps nothing of the plans but the cases of these changes.
+/// Keeps only the cases of these changes in the plans.
 ///
 /// # Errors
-/// They do not have them all.
+/// Fails if a case is missing.
 pub fn keep_cases(suspects: &[Suspect], plans: &mut Plans) -> Result<()> {
     for Suspect { change, series, .. } in suspects {
         ensure!(
@@ -100,15 +100,16 @@ fn is_of(job: &Job, series: &SeriesKey) -> bool {
     }
 }
 
-/// Whether all variants are one and the same program, so that measuring says nothing about a change.
+/// Whether all variants are the same program, so that measuring says nothing about a change.
 pub fn are_identical(plans: &Plans) -> bool {
     revisions::are_identical(&plans.plan)
 }
 
-/// The changes of those numbers, with what is measured to confirm them; `request` says how.
+/// Groups the changes with these numbers by the sessions that confirm them. `request` supplies the
+/// options.
 ///
 /// # Errors
-/// No such change, or no session knows the target of its case.
+/// Fails if a change does not exist or no session knows the target of its case.
 pub fn of_changes(
     store: &Store,
     numbers: &[i64],
@@ -128,10 +129,10 @@ pub fn of_changes(
     Ok(all)
 }
 
-/// The changes of the store that a session measures again which was interrupted.
+/// Finds the stored changes that an interrupted session measures again.
 ///
 /// # Errors
-/// The store cannot be read.
+/// Fails if the store cannot be read.
 pub fn of_plan(store: &Store, plan: &Plan) -> Result<Vec<Suspect>> {
     let commit = |at: usize| Some(plan.variants.get(at)?.worktree.as_ref()?.revision.as_str());
     let (Some(before), Some(after)) = (commit(0), commit(1)) else {
@@ -150,10 +151,11 @@ pub fn of_plan(store: &Store, plan: &Plan) -> Result<Vec<Suspect>> {
     Ok(all)
 }
 
-/// The change of that number, and what is measured to confirm it; `request` says how.
+/// Returns the change with this number and what to measure to confirm it. `request` supplies the
+/// options.
 ///
 /// # Errors
-/// No such change, or no session knows the target of its case.
+/// Fails if the change does not exist or no session knows the target of its case.
 pub fn of_change(
     store: &Store,
     number: i64,
@@ -205,7 +207,7 @@ pub fn of_change(
     Ok((Suspect::new(store, change, series)?, request))
 }
 
-/// The job of a case, and the variant that performed it, from the newest session with a plan that has it.
+/// Finds the job of a case and its variant in the newest session whose plan has them.
 fn job_of(store: &Store, series: &StoredSeries) -> Result<(Job, Variant)> {
     let key = &series.key;
     for point in store.points(series.number)?.iter().rev() {
@@ -220,7 +222,7 @@ fn job_of(store: &Store, series: &StoredSeries) -> Result<(Job, Variant)> {
             let variant = named.or(plan.variants.first());
             let mut variant = variant.cloned().context("a plan has variants")?;
             if variant.worktree.take().is_some() {
-                // What was filled in for another revision is filled in anew.
+                // It was filled in for another revision and will be filled in again.
                 variant.environment.clear();
             }
             return Ok((job.clone(), variant));

@@ -1,7 +1,8 @@
-//! Results over time: brings the store up to date with its sessions and its repository, and searches every series.
+//! Results over time: brings the store up to date with its sessions and the repository, and
+//! searches every series for changes.
 //!
-//! Decides which branch is the line, what is asked of git and what is remembered. Where changes are is decided in
-//! `analysis::trend`. Start at [`history`].
+//! Decides which branch is the line, what to ask git and what to cache. `analysis::trend` decides
+//! where changes are. Start at [`history`].
 
 use anyhow::{Context, Result, bail};
 use regex::Regex;
@@ -19,47 +20,48 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long git may take altogether. It reads the whole line once.
+/// Total timeout for git, which reads the whole line once.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// By so many revisions a repository is known.
+/// Number of recently measured revisions by which a repository is recognized.
 const NEWEST_MEASURED: u32 = 50;
 
-/// Begins the names of lines without a repository, where revisions are in the order in which they were first measured. No
-/// branch begins so.
+/// Prefix of the names of lines without a repository, whose revisions are ordered by first
+/// measurement. No branch name starts with it.
 const AS_MEASURED: char = '/';
 
-/// What of a project's history is wanted.
+/// Options for a project's history.
 #[derive(Debug, Clone, Default)]
 pub struct HistoryRequest {
-    /// The branch that is the line.
+    /// The branch to use as the line.
     pub branch: Option<String>,
-    /// A case stays if any of these matches its id; all stay if there are none.
+    /// Patterns on case IDs, one of which must match; all cases if empty.
     pub filters: Vec<Regex>,
-    /// Values of parameters that cases must have.
+    /// Parameter values that cases must have.
     pub sets: Vec<(String, String)>,
-    /// Names of metrics; the primary ones if there are none, all with `all`.
+    /// Names of metrics; empty for the primary ones, `all` for all.
     pub metrics: Vec<String>,
-    /// Take the ratio to this variant of the same session for the figure.
+    /// Uses the ratio to this variant of the same session as the value.
     pub relative: Option<String>,
-    /// The smallest change that matters, as a share.
+    /// The smallest change that matters, as a fraction.
     pub threshold: f64,
-    /// How many sessions lack points, where the caller has seen to that; by default all get theirs first.
+    /// Number of sessions without points, if the caller has summarized sessions already; by
+    /// default, missing points are computed first.
     pub missing: Option<usize>,
-    /// At most so many points of each series are read, the newest; all by default. Of a series with more, changes are found
-    /// and not kept, since those before are not seen.
+    /// Reads at most this many points of each series, the newest; by default all. Changes of a
+    /// truncated series are found but not stored, because earlier ones are not visible.
     pub most_points: Option<usize>,
-    /// A change of the benchmark itself begins nothing new.
+    /// Joins results across changes of the benchmark itself.
     pub same_work: bool,
-    /// Also what else can be said of the whole course: changes of circumstances, names of revisions, failures, and how the
-    /// branch went on that this one left.
+    /// Adds everything else about the whole series: changes of the environment, names of revisions,
+    /// failures, and the continuation of the branch that this one left.
     pub whole_course: bool,
 }
 
-/// Every series that is wanted, along its line, searched. Changes get their numbers and are kept.
+/// Searches all requested series along their line. Changes are numbered and stored.
 ///
 /// # Errors
-/// The store fails, the file of the project cannot be read, or there is no such line.
+/// Fails if the store fails, the project file cannot be read, or there is no such line.
 pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
     let left = request
         .missing
@@ -117,7 +119,7 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
     Ok(history)
 }
 
-/// A warning where sessions under one name were measured with different processors.
+/// Warns if sessions under one machine name were measured with different processors.
 fn shared_label(store: &Store, machine: u32, label: &str) -> Result<Option<String>> {
     let mut processors: BTreeSet<String> = BTreeSet::new();
     for facts in store.circumstances_on(i64::from(machine))? {
@@ -136,7 +138,7 @@ fn shared_label(store: &Store, machine: u32, label: &str) -> Result<Option<Strin
     }))
 }
 
-/// The branch that the line left, if it is not the usual one, and where.
+/// The usual branch and the fork point, if the line is another branch that left it.
 fn target<'a>(
     store: &mut Store,
     git: &Git,
@@ -168,11 +170,11 @@ fn target<'a>(
     }))
 }
 
-/// Sessions that ended since somebody last looked get their points, at most so many of them, the newest first. Gives how many
-/// are left.
+/// Computes points for sessions that have none yet, the newest first and at most `most` of them.
+/// Returns how many are left.
 ///
 /// # Errors
-/// The store fails.
+/// Fails if the store fails.
 pub fn summarise(store: &mut Store, most: usize) -> Result<usize> {
     let missing = store.sessions_without_points()?;
     for number in missing.iter().take(most) {
@@ -181,10 +183,10 @@ pub fn summarise(store: &mut Store, most: usize) -> Result<usize> {
     Ok(missing.len().saturating_sub(most))
 }
 
-/// Makes and keeps the points of a session, whose runs are not read together where they are many.
+/// Computes and stores the points of a session. Reads the runs of a large session case by case.
 ///
 /// # Errors
-/// The store fails.
+/// Fails if the store fails.
 pub fn keep_points(store: &mut Store, number: i64) -> Result<()> {
     let points = if store.run_count(number)? > LARGE_SESSION {
         store.by_cases(number, |stored| {
@@ -198,7 +200,7 @@ pub fn keep_points(store: &mut Store, number: i64) -> Result<()> {
     store.keep_points(number, &points)
 }
 
-/// The name of the line, which the store knows afterwards as far as anybody can.
+/// Determines the line and brings the store up to date with it as far as possible.
 fn line(
     store: &mut Store,
     git: &Git,
@@ -210,7 +212,7 @@ fn line(
         None => usual_branch(git)?,
     };
     let Some(name) = named else {
-        // Without a repository: the line that was seen, if there is just one.
+        // Without a repository, use the stored line if there is just one.
         return match &store.lines()?[..] {
             [only] if !only.starts_with(AS_MEASURED) => Ok(only.clone()),
             _ => as_measured(store, None, notes),
@@ -244,7 +246,8 @@ fn line(
     bail!("there is no branch '{name}' here\nhint: {known}; git fetch brings branches of others")
 }
 
-/// The branch of the project's file, the one that the remote repository calls its own, or that of the checkout.
+/// The branch in the project file, the default branch of the remote repository, or the checked-out
+/// branch.
 fn usual_branch(git: &Git) -> Result<Option<String>> {
     let root = git
         .ask(&["rev-parse", "--show-toplevel"])
@@ -257,13 +260,13 @@ fn usual_branch(git: &Git) -> Result<Option<String>> {
     Ok(of_project.or_else(of_remote).or_else(of_checkout))
 }
 
-/// The newest commit of a branch, here or in the remote repository, whichever has come further.
+/// The newest commit of a branch, local or remote, whichever is further ahead.
 pub(crate) fn tip(git: &Git, branch: &str) -> Option<String> {
     let places = ["refs/heads/", "refs/remotes/origin/"];
     let tips = places.map(|place| git.commit_id(&format!("{place}{branch}")));
     match tips {
         [Some(own), Some(remote)] if own != remote => {
-            // Behind the remote repository, or else ahead of it or beside it.
+            // If not behind, the local branch is ahead or has diverged.
             let is_behind = git.merge_base(&own, &remote).as_ref() == Some(&own);
             Some(if is_behind { remote } else { own })
         }
@@ -271,7 +274,7 @@ pub(crate) fn tip(git: &Git, branch: &str) -> Option<String> {
     }
 }
 
-/// Brings the stored line up to its newest commit; not if the repository is that of something else.
+/// Brings the stored line up to its newest commit, unless the repository belongs to something else.
 fn follow(
     store: &mut Store,
     git: &Git,
@@ -317,8 +320,8 @@ fn follow(
     Ok(true)
 }
 
-/// Whether the repository has one of the revisions that were measured last, or its line the same files; one that was fetched in
-/// part may be without them.
+/// Whether the repository has one of the revisions measured last, or its line one with the same
+/// files. A shallow clone may lack them and is accepted.
 fn is_of_what_was_measured(store: &Store, git: &Git, line: &[Revision]) -> Result<bool> {
     let measured = store.newest_revisions(NEWEST_MEASURED)?;
     let ids: Vec<&str> = measured.iter().map(|(id, _)| &**id).collect();
@@ -332,7 +335,7 @@ fn is_of_what_was_measured(store: &Store, git: &Git, line: &[Revision]) -> Resul
         || git.is_shallow())
 }
 
-/// Revisions, or those of a branch, in the order in which they were first measured or imported.
+/// Orders all revisions, or the revisions of a branch, by first measurement or import.
 fn as_measured(store: &mut Store, branch: Option<&str>, notes: &mut Vec<String>) -> Result<String> {
     let name = format!("{AS_MEASURED}{}", branch.unwrap_or_default());
     store.keep_line_as_measured(&name, branch)?;
@@ -346,7 +349,7 @@ fn as_measured(store: &mut Store, branch: Option<&str>, notes: &mut Vec<String>)
     Ok(name)
 }
 
-/// Tags and remarks.
+/// Tags and annotations, by revision.
 fn labels(store: &Store, git: &Git) -> Result<HashMap<String, Vec<String>>> {
     let mut labels: HashMap<String, Vec<String>> = HashMap::new();
     for (id, tag) in git.tags() {
@@ -358,7 +361,7 @@ fn labels(store: &Store, git: &Git) -> Result<HashMap<String, Vec<String>>> {
     Ok(labels)
 }
 
-/// The series that are wanted, by what they are called today, in the order of their first session.
+/// The requested series by their current names, in the order of their first session.
 fn wanted(store: &Store, request: &HistoryRequest) -> Result<Vec<(SeriesKey, Vec<StoredSeries>)>> {
     let renames = store.renames()?;
     let mut all: Vec<(SeriesKey, Vec<StoredSeries>)> = Vec::new();
@@ -406,10 +409,10 @@ fn is_wanted(key: &SeriesKey, series: &StoredSeries, request: &HistoryRequest) -
         && request.sets.iter().all(has)
 }
 
-/// What a case is called today: the case itself may have been renamed, or its benchmark.
+/// The current name of a case: the case or its benchmark may have been renamed.
 pub(crate) fn today(case: &str, renames: &BTreeMap<String, String>) -> String {
     let mut name = case.to_owned();
-    // There are no circles; should another program have written one, this ends all the same.
+    // There are no cycles, but this terminates even if another program has written one.
     for _ in 0..=renames.len() {
         let (benchmark, values) = name.split_at(name.find(' ').unwrap_or(name.len()));
         match (renames.get(&name), renames.get(benchmark)) {
@@ -421,7 +424,7 @@ pub(crate) fn today(case: &str, renames: &BTreeMap<String, String>) -> String {
     name
 }
 
-/// The figures of `variant` in the same cases, by session.
+/// The values of `variant` in the same cases, by session.
 fn references(store: &Store, members: &[StoredSeries], variant: &str) -> Result<HashMap<i64, f64>> {
     let mut values = HashMap::new();
     for series in store.series()? {
@@ -436,7 +439,7 @@ fn references(store: &Store, members: &[StoredSeries], variant: &str) -> Result<
     Ok(values)
 }
 
-/// Makes every point the ratio to the figure of the same session; those without one go.
+/// Divides every point by the value of its session's reference; drops points without one.
 fn relate(points: &mut Vec<TrendPoint>, references: &HashMap<i64, f64>) {
     points.retain_mut(|TrendPoint { session, point, .. }| {
         let Some(reference) = references.get(session) else {
@@ -450,33 +453,33 @@ fn relate(points: &mut Vec<TrendPoint>, references: &HashMap<i64, f64>) {
     });
 }
 
-/// What was read for one series and is there for the next.
+/// Data that is read once and shared by all series.
 struct Reading<'a> {
     line: String,
     request: &'a HistoryRequest,
     target: Option<Target<'a>>,
-    /// Revisions by number, with their places; `None` for those that are gone.
+    /// Revisions by number, with their positions; `None` for those not on the line.
     revisions: HashMap<i64, Option<(u32, Arc<Revision>)>>,
     circumstances: HashMap<i64, Facts>,
     failures: Option<LineFailures>,
     gone: usize,
-    /// How many series have more points than were read.
+    /// Number of series with more points than were read.
     cut: usize,
-    /// What the next search need not do again.
+    /// What the next search can skip.
     searched: Searched,
 }
 
 /// The branch that the line left.
 struct Target<'a> {
     reading: Box<Reading<'a>>,
-    /// Where the line parts from it: the place on the line.
+    /// Position of the fork point on the line.
     here: u32,
-    /// The same revision's place on the branch.
+    /// Position of the same revision on the branch.
     there: u32,
 }
 
 impl Target<'_> {
-    /// How a series went on there.
+    /// The points of a series on the branch from the fork on, at positions relative to the line.
     fn continuation(&mut self, store: &Store, members: &[StoredSeries]) -> Result<Vec<TrendPoint>> {
         let mut points = self.reading.points(store, members)?;
         points.retain(|point| point.is_searched() && point.position >= self.there);
@@ -502,7 +505,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// A series with its course; `None` where none of its points is on the line.
+    /// Reads and searches a series; `None` if none of its points is on the line.
     fn series(
         &mut self,
         store: &mut Store,
@@ -551,7 +554,8 @@ impl<'a> Reading<'a> {
         Ok(Some(series))
     }
 
-    /// The course of a series, searched from where the last look ended. Its changes are kept if all of its points are there.
+    /// Searches a series, continuing where the last search ended. Stores the changes if all points
+    /// were read.
     fn search(
         &mut self,
         store: &mut Store,
@@ -586,7 +590,8 @@ impl<'a> Reading<'a> {
         Ok(trend)
     }
 
-    /// What changed near a change: circumstances of sessions that follow one another, and how busy the machine was.
+    /// What else changed near a change: environment facts of consecutive sessions, and how busy the
+    /// machine was.
     fn causes(
         &mut self,
         store: &Store,
@@ -671,7 +676,7 @@ impl<'a> Reading<'a> {
         Ok(points)
     }
 
-    /// That not all points were read.
+    /// A note if not all points were read.
     fn cut_short(&self) -> Option<String> {
         let most = self.request.most_points.filter(|_| self.cut > 0)?;
         let series = match self.cut {
@@ -683,7 +688,7 @@ impl<'a> Reading<'a> {
         ))
     }
 
-    /// Finds out which revisions points are of, and where those lie on the line.
+    /// Looks up the revisions of points and their positions on the line.
     fn look_up(&mut self, store: &Store, points: &[StoredPoint]) -> Result<()> {
         let numbers = points.iter().filter_map(|stored| stored.revision);
         let unknown: BTreeSet<i64> = numbers
@@ -702,7 +707,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// What differs between the sessions of points that follow one another, by the index of the later one.
+    /// Differences between the sessions of consecutive points, by the index of the later one.
     fn differences(
         &mut self,
         store: &Store,
@@ -726,7 +731,7 @@ impl<'a> Reading<'a> {
         Ok(found)
     }
 
-    /// Reads the facts of those sessions of which they are not known yet, all at once.
+    /// Loads the facts of all sessions that are not loaded yet, in one query.
     fn learn(&mut self, store: &Store, sessions: impl Iterator<Item = i64>) -> Result<()> {
         let is_unknown = |session: &i64| !self.circumstances.contains_key(session);
         let unknown: BTreeSet<i64> = sessions.filter(is_unknown).collect();
@@ -760,7 +765,7 @@ mod tests {
 
     const LINE: &str = "line of a test";
 
-    /// A session at this place of the line, 5 % higher from place 90 on and once more from place 170 on.
+    /// A session at this position of the line; values rise by 5 % at 90 and again at 170.
     fn measure(store: &mut Store, place: u32) -> i64 {
         let revision = |place: u32| Revision {
             id: format!("{place:040x}"),
@@ -808,7 +813,8 @@ mod tests {
         number
     }
 
-    /// What a look says: levels and changes, without the numbers that earlier looks gave them.
+    /// The result of a search: levels and changes, without the numbers assigned by earlier
+    /// searches.
     fn look(store: &mut Store) -> String {
         let request = HistoryRequest {
             branch: Some(LINE.to_owned()),

@@ -1,7 +1,9 @@
-//! Whether the instructions of what is to be measured can be counted, and of how many iterations.
+//! Prepares counting instructions: checks that they can be counted, and decides for how many
+//! iterations.
 //!
-//! All variants do the same number of iterations, a power of ten found by a short trial of the baseline at full speed: a
-//! program is some fifty times as slow while its instructions are counted. Start at [`prepare`].
+//! All variants run the same number of iterations, a power of ten found by a short trial of the
+//! baseline at full speed: a program runs about fifty times slower while its instructions are
+//! counted. Start at [`prepare`].
 
 use crate::pairs::{refuse_waiting, trial};
 use anyhow::{Context, bail, ensure};
@@ -12,10 +14,10 @@ use speedwell_process::resolve;
 use std::path::Path;
 use std::process::Command;
 
-/// How long the iterations of a run should take at full speed.
+/// Target duration of a run's iterations at full speed.
 const AIM_NS: f64 = 5e6;
 
-/// The sample of the trial.
+/// Sampling of the trial.
 const TRIAL: Samples = Samples {
     count: 1,
     length: Length::TimeNs(20_000_000),
@@ -24,10 +26,10 @@ const TRIAL: Samples = Samples {
 
 const HINT: &str = "hint: leave out --metric instructions";
 
-/// Fills in what is not known before the cases are: the tool, and the iterations of each case.
+/// Fills in what depends on the cases: the tool, and the iterations of each case.
 ///
 /// # Errors
-/// With the reason: no valgrind, or work whose instructions cannot be counted.
+/// Explains why: valgrind is missing, or the work cannot be counted.
 pub fn prepare(plan: &mut Plan) -> anyhow::Result<()> {
     check(plan)?;
     let tool = valgrind()?;
@@ -52,7 +54,7 @@ pub fn prepare(plan: &mut Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One sample of so many iterations, from the first on.
+/// One sample of this many iterations, without warm-up.
 fn one_sample(iterations: u64) -> Samples {
     Samples {
         count: 1,
@@ -61,7 +63,7 @@ fn one_sample(iterations: u64) -> Samples {
     }
 }
 
-/// What is wrong with the plan whatever its programs do.
+/// Checks what does not depend on the programs.
 fn check(plan: &Plan) -> anyhow::Result<()> {
     ensure!(
         plan.design.order == Order::Blocks
@@ -90,7 +92,7 @@ fn check(plan: &Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `valgrind-3.19.0`.
+/// The installed version, as in `valgrind-3.19.0`.
 fn valgrind() -> anyhow::Result<String> {
     const MISSING: &str = "instructions are counted by valgrind, which is not installed\nhint: apt install valgrind, dnf \
                            install valgrind";
@@ -107,7 +109,7 @@ fn valgrind() -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The power of ten that comes next to the aim from below.
+/// The largest power of ten of iterations that fits into the target duration.
 fn iterations(tried: &Run) -> Option<u64> {
     let time_ns = match tried.value_of(Metric::TIME) {
         Some(time_ns) => time_ns,

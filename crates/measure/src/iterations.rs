@@ -1,8 +1,8 @@
-//! How many iterations make benchmark files long and steady enough.
+//! Searches for a number of iterations that makes benchmark files long and steady enough.
 //!
-//! Decides which files are measured with which number, first in single runs until samples are long enough, then in as
-//! many as show how they vary. What is enough, and which number comes next, is decided by `analysis::iterations`.
-//! Start at [`search_iterations`].
+//! Decides which files to measure with which number: first in single runs until samples are long
+//! enough, then in as many runs as show the variation. `analysis::iterations` decides what is
+//! enough and which number comes next. Start at [`search_iterations`].
 
 use super::session::check_processors;
 use super::{Listener, MeasureRequest, Plans, SessionRequest, carry_out, warn, warn_if_busy};
@@ -14,16 +14,16 @@ use speedwell_model::{Case, Event, Failure, Session};
 use speedwell_results::store::Store;
 use speedwell_runner::Ended;
 
-/// A search for a number of iterations.
+/// Options for a search.
 #[derive(Debug, Clone)]
 pub struct IterationsRequest {
-    /// The files, and how they are measured.
+    /// The files and how to measure them.
     pub measuring: MeasureRequest,
-    /// Runs of every case and variant with each number, from which the variation is computed.
+    /// Runs of every case and variant with each number, to compute the variation.
     pub runs: u32,
     /// The parameter that counts the iterations.
     pub parameter: String,
-    /// The search of every file at its beginning.
+    /// Initial state of each file's search.
     pub search: Search,
 }
 
@@ -32,7 +32,7 @@ pub struct IterationsRequest {
 pub struct File {
     /// Its name.
     pub name: String,
-    /// What is known of its numbers.
+    /// State of its search.
     pub search: Search,
     /// Whether it cannot be measured.
     pub failed: bool,
@@ -40,21 +40,21 @@ pub struct File {
     is_long: bool,
 }
 
-/// What a search gave.
+/// Result of a search.
 #[derive(Debug)]
 pub struct Searched {
     /// The files that have the parameter.
     pub files: Vec<File>,
-    /// What failed.
+    /// All failures.
     pub failures: Vec<Failure>,
     /// How it ended.
     pub ended: Ended,
 }
 
-/// Measures files with larger and larger numbers, until every search is over. Nothing is stored.
+/// Measures files with increasing numbers until every search has ended. Stores nothing.
 ///
 /// # Errors
-/// Unknown targets, no file with such a parameter.
+/// Fails if a target is unknown or no file has the parameter.
 pub fn search_iterations(
     request: &IterationsRequest,
     listener: &mut Listener<'_>,
@@ -73,7 +73,7 @@ pub fn search_iterations(
     })
 }
 
-/// What measures the files that are still searched.
+/// Measures the files whose search has not ended.
 struct Rounds<'a, 'l> {
     request: &'a IterationsRequest,
     failures: Vec<Failure>,
@@ -81,7 +81,7 @@ struct Rounds<'a, 'l> {
 }
 
 impl Rounds<'_, '_> {
-    /// The files that have the parameter, each at the beginning of its search.
+    /// The files that have the parameter, each at the start of its search.
     fn files(&mut self) -> anyhow::Result<Vec<File>> {
         let plans = Plans::read(&self.request.measuring, self.listener)?;
         check_processors(&plans.plan)?;
@@ -98,7 +98,7 @@ impl Rounds<'_, '_> {
                 .extend(case);
         }
         let has = |cases: &[Case]| {
-            // What a file does not tell beforehand, it may have.
+            // A file that does not list its cases may have it.
             cases.is_empty()
                 || cases
                     .iter()
@@ -150,12 +150,12 @@ impl Rounds<'_, '_> {
         format!("'{file}' {known}")
     }
 
-    /// Round after round, until every search is over.
+    /// Measures round after round until every search has ended.
     fn search(&mut self, files: &mut [File]) -> anyhow::Result<Ended> {
         loop {
             let is_open = |file: &&mut File| !file.failed && file.search.n().is_some();
             let mut open: Vec<&mut File> = files.iter_mut().filter(is_open).collect();
-            // Runs that are too short need no others beside them.
+            // Lengthen short samples first, which takes single runs.
             let some_short = open.iter().any(|file| !file.is_long);
             open.retain(|file| file.is_long != some_short);
             if open.is_empty() {
@@ -216,7 +216,7 @@ impl Rounds<'_, '_> {
     }
 }
 
-/// What each file of `plan` gave, without those of which a run failed.
+/// Results by file, without files in which a run failed.
 fn levels(
     plan: &Plan,
     session: &Session,
@@ -264,7 +264,7 @@ fn levels(
     files.into_iter().filter_map(level).collect()
 }
 
-/// A case without the number that is searched, with its variant if there are several.
+/// Name of a case without the searched number, with its variant if there are several.
 fn series(case: &Case, variant: &str, plan: &Plan, parameter: &str) -> String {
     let mut case = case.clone();
     case.values.retain(|(name, _)| name != parameter);

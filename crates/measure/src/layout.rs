@@ -1,7 +1,8 @@
-//! Whether what is to be measured can be laid out anew for every run, and what that says afterwards.
+//! Memory layout: checks whether programs can be laid out anew for every run, and evaluates how
+//! much builds differ.
 //!
-//! Decides how many runs share a build, what cannot be linked again, and which spreads are worth keeping. Start at
-//! [`check`].
+//! Decides how many runs share a build, what cannot be relinked, and which spreads to store. Start
+//! at [`check`].
 
 use anyhow::{bail, ensure};
 use speedwell_analysis::{LayoutSpread, layout_spreads};
@@ -10,7 +11,8 @@ use speedwell_harness::{Job, Kind, build_cost};
 use speedwell_model::{Language, Layout, Metric, Order, Session};
 use speedwell_results::store::Store;
 
-/// The looks of a comparison whose runs share builds, in runs: looks are at whole builds, the last at all of them.
+/// The looks of a comparison whose runs share builds, in runs: each is after a whole number of
+/// builds, the last after all of them.
 pub fn looks(usual: &[u32], builds: u32) -> Vec<u32> {
     let most = usual.iter().copied().max().unwrap_or(0);
     if builds == 0 || builds >= most {
@@ -22,16 +24,17 @@ pub fn looks(usual: &[u32], builds: u32) -> Vec<u32> {
     looks.map(|builds| builds * runs_per_build).collect()
 }
 
-/// Builds come in twos where they are compared: a block holds as many of every variant as it has runs.
+/// Rounds the number of builds up, because a block holds as many builds of every variant as it has
+/// runs.
 pub fn whole_blocks(layout: Layout, runs_per_block: u32) -> Layout {
     let builds = layout.builds.next_multiple_of(runs_per_block.max(1));
     Layout { builds, ..layout }
 }
 
-/// Refuses what cannot be laid out as requested.
+/// Rejects what cannot be laid out as requested.
 ///
 /// # Errors
-/// With the reason, and what can be varied instead.
+/// Explains the reason, and what can be varied instead.
 pub fn check(plan: &Plan) -> anyhow::Result<()> {
     let layout = plan.design.layout;
     if layout.is_usual() {
@@ -81,10 +84,11 @@ fn check_job(job: &Job, layout: Layout) -> anyhow::Result<()> {
     }
 }
 
-/// Keeps by how much builds of the session differ: later sessions with one build are compared with that.
+/// Stores how much the session's builds differ. Later sessions with one build are compared with
+/// that.
 ///
 /// # Errors
-/// The store fails.
+/// Fails if the store fails.
 pub fn keep_spreads(session: &Session, store: &mut Store) -> anyhow::Result<()> {
     let (Some(number), true) = (session.number, session.design.shares_builds()) else {
         return Ok(());
@@ -102,8 +106,8 @@ pub fn keep_spreads(session: &Session, store: &mut Store) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// How many runs of each build would have given the narrowest intervals in the time of this session; `None` where builds
-/// had one run each, or do not differ.
+/// Suggests how many runs per build would have given the narrowest intervals in the same time;
+/// `None` if builds had one run each or do not differ.
 pub fn advice(session: &Session) -> Option<String> {
     let build_s = build_cost()?.as_secs_f64();
     let runs_s = session.runs.iter().map(|run| run.wall_ns as f64 / 1e9);
@@ -111,7 +115,7 @@ pub fn advice(session: &Session) -> Option<String> {
     let metric = session.metrics.first()?;
     let spreads = layout_spreads(session, &[metric]);
     let best = |spread: &LayoutSpread| spread.runs_per_build(build_s / run_s);
-    // Of many cases the one that needs most.
+    // Across cases, the largest number.
     let runs = spreads.iter().filter_map(best).max()?;
     let runs = if runs == 1 {
         "1 run".to_owned()

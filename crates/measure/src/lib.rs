@@ -1,10 +1,11 @@
-//! How sessions are made, whoever asks for them: requests in, measured sessions out.
+//! Makes sessions: takes requests and returns measured sessions.
 //!
-//! A request is plain data ([`MeasureRequest`], [`SessionRequest`]) that the command line fills in. What is to be said
-//! meanwhile goes to a [`Listener`]; nothing here prints, or knows options, reports and exit statuses. Start at
-//! [`Plans::read`], then [`measure`].
+//! A request is plain data ([`MeasureRequest`], [`SessionRequest`]) that the command line fills in.
+//! Messages go to a [`Listener`]; nothing here prints, or knows options, reports or exit statuses.
+//! Start at [`Plans::read`], then [`measure`].
 //!
-//! A circle of files: a request says which machines are asked for (`fleet`) or held (`roles`), and these measure requests.
+//! Import cycle: a request names the machines to use (`fleet`) or to hold (`roles`), and these
+//! modules measure requests.
 
 pub mod backfill;
 pub mod bisect;
@@ -49,10 +50,11 @@ pub use warmup::{SeriesLength, as_series};
 use speedwell_model::{Event, Observer};
 use std::sync::{Mutex, PoisonError};
 
-/// Observes measuring, and the reading of benchmarks before it.
+/// Observes a measurement, and the reading of benchmarks before it.
 pub type Listener<'a> = dyn Observer + Send + 'a;
 
-/// What several threads may tell it before the first run. A listener that fails then fails again when measuring begins.
+/// Lets several threads send events before the first run. Errors are ignored: a listener that fails
+/// then fails again once measuring starts.
 pub fn teller(listener: &mut Listener<'_>) -> impl Fn(&Event<'_>) + Sync {
     let listener = Mutex::new(listener);
     move |event| {
@@ -61,10 +63,10 @@ pub fn teller(listener: &mut Listener<'_>) -> impl Fn(&Event<'_>) + Sync {
     }
 }
 
-/// Passes on a sentence that a reader of the figures should know.
+/// Sends a warning about the results.
 ///
 /// # Errors
-/// The listener's.
+/// Fails if the listener fails.
 pub fn warn(listener: &mut Listener<'_>, sentence: &str) -> anyhow::Result<()> {
     listener.observe(&Event::Warning(sentence))
 }

@@ -1,7 +1,7 @@
-//! Which sessions are listed: those of a branch, those since a day or a revision, those with some case.
+//! Selects the sessions to list: by branch, by day or revision, by case.
 //!
-//! Decides what "since" means: for a day the time of measuring, for a revision the commits that came after it. Start at
-//! [`filter`].
+//! Decides what "since" means: for a day the time of measurement, for a revision the commits after
+//! it. Start at [`filter`].
 
 use crate::history::today;
 use crate::reference;
@@ -14,24 +14,24 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long git may take. It is asked twice.
+/// Timeout for git, which is queried twice.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Which sessions are wanted; all of them where nothing is said.
+/// Which sessions to list; all by default.
 #[derive(Debug, Clone, Default)]
 pub struct ListRequest {
     /// Measured on this branch.
     pub branch: Option<String>,
-    /// A day (`2026-01-31`, with or without a time of day) or a revision (`v1.4`, `@base`).
+    /// Since a day (`2026-01-31`, with or without a time of day) or a revision (`v1.4`, `@base`).
     pub since: Option<String>,
-    /// With a run of a case whose name of today matches any of these.
+    /// With a run of a case whose current name matches any of these.
     pub filters: Vec<Regex>,
 }
 
-/// The same as the store understands it.
+/// Translates the request for the store.
 ///
 /// # Errors
-/// Nobody knows the revision, or the store fails.
+/// Fails if the revision is unknown or the store fails.
 pub fn filter(store: &Store, request: &ListRequest) -> Result<SessionFilter> {
     let mut filter = SessionFilter {
         branch: request.branch.clone(),
@@ -60,13 +60,13 @@ pub fn filter(store: &Store, request: &ListRequest) -> Result<SessionFilter> {
     Ok(filter)
 }
 
-/// A moment that begins with a day. Digits alone are the beginning of a revision.
+/// Parses a date with an optional time. Digits alone are the prefix of a revision.
 fn day(word: &str) -> Option<i64> {
     let separator = word.as_bytes().get(4)?;
     matches!(separator, b'-' | b'.' | b'/').then(|| moment(word))?
 }
 
-/// Sessions whose code came after the one that `word` names: it leads there, as far as git or a remembered line knows.
+/// Sessions whose code descends from the revision `word`, as far as git or a stored line knows.
 fn later(store: &Store, word: &str) -> Result<Vec<i64>> {
     let git = Git::at(Path::new("."), LIMIT);
     let revision = reference::revision(store, &git, word)?;

@@ -1,7 +1,8 @@
-//! What each variant measures besides the code of its revision: its own text of a benchmark, and files of the user's checkout.
+//! Finds what each variant measures besides the code of its revision: its own version of a
+//! benchmark, and files of the user's checkout.
 //!
-//! Decides what is noted of it with every variant, from which the analysis knows what cannot be compared, and what is said before
-//! anything is measured. Start at [`note`].
+//! Decides what to record with every variant, from which the analysis knows what cannot be
+//! compared, and what to warn about before measuring. Start at [`note`].
 
 use anyhow::{Result, bail};
 use speedwell_harness::discover::{self, Selection, Suite};
@@ -11,7 +12,7 @@ use speedwell_runner::worktree;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Ways to install packages, by the file that says which ones.
+/// Commands that install packages, by the file that lists them.
 const INSTALLERS: [(&str, &str); 5] = [
     ("package-lock.json", "npm ci"),
     ("yarn.lock", "yarn install --frozen-lockfile"),
@@ -20,10 +21,11 @@ const INSTALLERS: [(&str, &str); 5] = [
     ("package.json", "npm install"),
 ];
 
-/// Notes with every variant what its benchmarks do, and which files of the checkout a revision loads in place of its own.
+/// Records with every variant what its benchmarks do, and which files a revision loads from the
+/// checkout instead of its own.
 ///
 /// # Errors
-/// A revision whose benchmarks need packages that are not installed there.
+/// Fails if the benchmarks of a revision need packages that are not installed there.
 pub fn note(
     variants: &mut [Variant],
     suite: &mut Suite,
@@ -40,7 +42,7 @@ pub fn note(
     Ok(())
 }
 
-/// Files of the project that the benchmarks load from the checkout, as far as their languages tell.
+/// Project files that the benchmarks load from the checkout, as far as their languages reveal them.
 fn strays(
     variant: &Variant,
     own: &Worktree,
@@ -95,7 +97,7 @@ fn is_script(file: &Path) -> bool {
     ["js", "cjs", "mjs", "ts", "cts", "mts"].contains(&ending.unwrap_or_default())
 }
 
-/// Says that packages of JavaScript are installed in the checkout and not in the worktree, where that is so.
+/// Explains that JavaScript packages are installed in the checkout but not in the worktree, if so.
 fn packages(source: &Source, own: &Worktree) -> Option<String> {
     let inside = source.file.strip_prefix(&own.folder).ok()?;
     let is_missing = |folder: &&Path| {
@@ -122,7 +124,7 @@ fn packages(source: &Source, own: &Worktree) -> Option<String> {
     ))
 }
 
-/// That figures are not those of their revisions.
+/// Warns that results do not belong to their revisions.
 fn warning(variants: &[Variant]) -> Option<String> {
     let named: Vec<&Variant> = variants
         .iter()

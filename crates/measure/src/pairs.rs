@@ -1,8 +1,8 @@
-//! Whether what is to be measured can be measured in pairs that share one processor.
+//! Checks whether a plan can be measured in pairs that share one processor.
 //!
-//! Such pairs are compared by processor time, which says nothing of work that waits, and less of work that uses several
-//! processors at once. Decides before the first stored run, by a trial of the baseline alone, which favours no side.
-//! Start at [`check`].
+//! Pairs are compared by processor time, which says nothing about work that waits, and less about
+//! work that uses several processors. A trial of the baseline alone, which favors no side, decides
+//! this before the first stored run. Start at [`check`].
 
 use anyhow::{bail, ensure};
 use speedwell_harness::plan::Plan;
@@ -15,18 +15,18 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// The share of its life that a process must have used the processor, or stood in line for it.
+/// Minimum share of its lifetime in which a process must use the processor or be runnable.
 const BUSY: f64 = 0.5;
 
-/// Work that waits does so in each of so many trials.
+/// Number of trials. Work that waits does so in each of them.
 const TRIALS: usize = 3;
 
-/// How often one looks whether it does.
+/// Interval between checks of the process.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 const HINT: &str = "hint: --order blocks";
 
-/// What to do about a busy machine, where pairs may answer the question of `plan`.
+/// Advice for a busy machine, if pairs may answer the question of `plan`.
 pub fn advice(plan: &Plan) -> Option<&'static str> {
     let is_series = plan.design.steady.is_some();
     let is_timed = plan.design.counting.is_none() && !is_series;
@@ -37,11 +37,11 @@ pub fn advice(plan: &Plan) -> Option<&'static str> {
     )
 }
 
-/// Refuses targets of frameworks that report no processor time, before anything is built out of them. What cannot be found is left
-/// to those who read the targets.
+/// Rejects targets of frameworks that report no processor time, before anything is built. Targets
+/// that cannot be found are reported when they are read.
 ///
 /// # Errors
-/// The first such target.
+/// Fails at the first such target.
 pub fn check_targets(targets: &[String], here: &Path) -> anyhow::Result<()> {
     let known = Known::new(targets, here)?;
     let sources = |target: &String| discover::sources(target, here, &known).unwrap_or_default();
@@ -63,10 +63,10 @@ fn check_source(source: &Source) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses what pairs on one processor cannot measure.
+/// Rejects plans that cannot be measured in pairs on one processor.
 ///
 /// # Errors
-/// With the reason: there is nothing to pair, figures that are no processor time, or work that waits.
+/// Explains the reason: there is nothing to pair, processor time is missing, or the work waits.
 pub fn check(plan: &Plan) -> anyhow::Result<()> {
     check_kinds(plan)?;
     let tried = trial(plan)?;
@@ -83,10 +83,10 @@ pub fn check(plan: &Plan) -> anyhow::Result<()> {
     )
 }
 
-/// Refuses work that waits, because of `consequence`.
+/// Rejects work that waits; `consequence` completes the message.
 ///
 /// # Errors
-/// A case did not use the processor enough.
+/// Fails if a case did not use the processor enough.
 pub fn refuse_waiting(tried: &[Tried], consequence: &str) -> anyhow::Result<()> {
     let mut waiting = tried.iter().filter(|tried| tried.waits());
     let Some(first) = waiting.next() else {
@@ -103,7 +103,7 @@ pub fn refuse_waiting(tried: &[Tried], consequence: &str) -> anyhow::Result<()> 
     )
 }
 
-/// What is wrong with the plan whatever its programs do.
+/// Checks what does not depend on the programs.
 fn check_kinds(plan: &Plan) -> anyhow::Result<()> {
     ensure!(
         plan.variants.len() > 1,
@@ -129,11 +129,11 @@ fn check_kinds(plan: &Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A run of the baseline, with the share of its life in which it had use for the processor.
+/// A trial run of the baseline.
 pub struct Tried {
     /// The run.
     pub run: Run,
-    /// The share.
+    /// Share of its lifetime in which it wanted the processor.
     busy: f64,
 }
 
@@ -143,11 +143,12 @@ impl Tried {
     }
 }
 
-/// One run of the baseline for every case, one after the other, repeated while one of them seems to wait. What fails is
-/// left to the session to say.
+/// Runs the baseline of every case once, one after the other, and repeats that while a case seems
+/// to wait. Failures are left for the session to report.
 pub fn trial(plan: &Plan) -> anyhow::Result<Vec<Tried>> {
     compile(plan)?;
-    // A first run reads its files from the disk, and on a busy machine a short one is seen too seldom.
+    // A first run reads its files from disk, and on a busy machine a short run is sampled too
+    // rarely.
     let mut tried = once(plan)?;
     for _ in 1..TRIALS {
         if !tried.iter().any(Tried::waits) {
@@ -158,7 +159,7 @@ pub fn trial(plan: &Plan) -> anyhow::Result<Vec<Tried>> {
     Ok(tried)
 }
 
-/// Has the compilers do their work by a short run, so that it is not taken for that of the snippets.
+/// Compiles by a short run, so that compilation does not count as part of the snippets.
 fn compile(plan: &Plan) -> anyhow::Result<()> {
     let is_compiled =
         |job: &Job| matches!(job.source.kind, Kind::Snippet(language) if language.is_compiled());
@@ -175,7 +176,7 @@ fn compile(plan: &Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One run of the baseline for every case, whatever it does.
+/// Runs the baseline of every case once.
 fn once(plan: &Plan) -> anyhow::Result<Vec<Tried>> {
     let (looks, is_over) = (Looks::default(), AtomicBool::new(false));
     let mut tries = Tries {
@@ -199,8 +200,8 @@ fn once(plan: &Plan) -> anyhow::Result<Vec<Tried>> {
     Ok(tries.tried)
 }
 
-/// How often the tried process was looked at, and how often it had use for the processor. What it used of it
-/// does not tell work that waits from work that other programs push off the processor.
+/// How often the process was sampled, and how often it wanted the processor. Processor usage alone
+/// does not distinguish work that waits from work that other programs preempt.
 #[derive(Default)]
 struct Looks {
     all: AtomicU32,
@@ -215,7 +216,7 @@ impl Looks {
             .fetch_add(u32::from(wants == Some(true)), Ordering::Relaxed);
     }
 
-    /// The share of busy looks since the last call; `None` if there were none.
+    /// The share of busy samples since the last call; `None` without samples.
     fn take_share(&self) -> Option<f64> {
         let (all, busy) = (
             self.all.swap(0, Ordering::Relaxed),
@@ -228,7 +229,6 @@ impl Looks {
 /// Collects runs that did not fail.
 struct Tries<'a> {
     looks: &'a Looks,
-    /// The slot that is being tried.
     slot: u32,
     tried: Vec<Tried>,
 }
@@ -247,7 +247,8 @@ impl Observer for Tries<'_> {
                 let run = (*run).clone();
                 self.tried.push(Tried { run, busy });
             }
-            // What it reported before it failed says nothing of what it is like; measuring will tell the failure.
+            // Its results before the failure are not representative; measuring will report the
+            // failure.
             Event::Failed(_) => self.tried.retain(|tried| tried.run.slot != self.slot),
             _ => {}
         }
@@ -255,7 +256,7 @@ impl Observer for Tries<'_> {
     }
 }
 
-/// The share of a process's life in which it used the processor, or was `seen` to have use for it.
+/// The share of a process's lifetime in which it used the processor or was `seen` wanting it.
 fn busy_share(usage: Option<&Usage>, wall_ns: u64, seen: Option<f64>) -> f64 {
     let used = usage.map(|usage| usage.cpu_ns() as f64 / wall_ns.max(1) as f64);
     match (used, seen) {

@@ -1,4 +1,4 @@
-//! From a request to what is executed.
+//! Turns a request into a plan.
 
 use super::{
     Listener, MeasureRequest, PlanRequest, Plans, experiment, own_benchmarks, pairs, revisions,
@@ -12,7 +12,7 @@ impl Plans {
     /// Reads the targets and plans their execution.
     ///
     /// # Errors
-    /// Unknown targets, values or variants.
+    /// Fails if a target, value or variant is unknown.
     pub fn read(request: &MeasureRequest, listener: &mut Listener<'_>) -> anyhow::Result<Plans> {
         process::adopt_orphans();
         process::on_interrupt()?;
@@ -42,10 +42,11 @@ impl Plans {
         Ok(Plans::new(request.plan.plan(variants, &suite), suite))
     }
 
-    /// Plans the measuring of programs against each other; `word` stands for what their parts match.
+    /// Plans to measure programs against each other; `word` names the pattern that selects their
+    /// parts.
     ///
     /// # Errors
-    /// Programs that cannot be asked or have nothing in common.
+    /// Fails if a program cannot be queried, or they have nothing in common.
     pub fn of_sides(
         sides: &[Side],
         word: Option<&str>,
@@ -57,7 +58,7 @@ impl Plans {
         let mut suite = discover::common_benchmarks(sides, word, selection)?;
         let mut variants: Vec<Variant> = sides.iter().map(|side| side.variant.clone()).collect();
         if word.is_none() {
-            // Parts of programs that are compared on purpose are different benchmarks.
+            // Parts selected by a pattern are different benchmarks on purpose.
             for (variant, side) in variants.iter_mut().zip(sides) {
                 variant.work = side.work(&suite.jobs);
             }

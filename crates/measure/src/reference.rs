@@ -1,4 +1,4 @@
-//! Which stored session a word like `@latest` or `@base` means, where git has to be asked.
+//! Resolves words like `@latest` or `@base` to stored sessions, with the help of git.
 
 use crate::history::tip;
 use anyhow::Context;
@@ -8,22 +8,22 @@ use speedwell_results::store::{Reference, Store};
 use std::path::Path;
 use std::time::Duration;
 
-/// How long git may take. It reads the history once.
+/// Timeout for git, which reads the history once.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// A session that was found.
+/// A resolved session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// Its number.
     pub number: i64,
-    /// What the word was taken for, where that is not plain.
+    /// What the word was resolved to, unless that is obvious.
     pub taken_for: Option<String>,
 }
 
-/// The session that `word` means.
+/// Finds the session that `word` means.
 ///
 /// # Errors
-/// There is none, or git cannot say.
+/// Fails if there is none, or git cannot tell.
 pub fn find(store: &Store, word: &str) -> anyhow::Result<Found> {
     let git = Git::at(Path::new("."), LIMIT);
     let reference: Reference = word.parse()?;
@@ -42,11 +42,11 @@ pub fn find(store: &Store, word: &str) -> anyhow::Result<Found> {
     })
 }
 
-/// The id of the revision that `word` names, or of which a session is that it names, such as `@base`. A word that git does not
-/// know is taken for an id.
+/// Resolves `word` to a revision ID: a revision, or a session such as `@base`. A word that git does
+/// not know is taken as an ID.
 ///
 /// # Errors
-/// There is no such session, or nobody knows what it measured.
+/// Fails if there is no such session, or its revision is unknown.
 pub fn revision(store: &Store, git: &Git, word: &str) -> anyhow::Result<String> {
     if !word.starts_with('@') {
         return Ok(git.commit_id(word).unwrap_or_else(|| word.to_owned()));
@@ -57,10 +57,11 @@ pub fn revision(store: &Store, git: &Git, word: &str) -> anyhow::Result<String> 
     Ok(origin.revision)
 }
 
-/// The place on a line of what `word` names: a revision, or a session such as `@base`.
+/// The position on a line of what `word` names: a revision, or a session such as `@base`. If it is
+/// not on the line, the position of its fork from the line.
 ///
 /// # Errors
-/// It names none, or one that is not on the line.
+/// Fails if it names neither, or has no fork on the line.
 pub fn position(store: &Store, line: &str, word: &str) -> anyhow::Result<u32> {
     let git = Git::at(Path::new("."), LIMIT);
     let revision = revision(store, &git, word)?;
@@ -75,19 +76,19 @@ pub fn position(store: &Store, line: &str, word: &str) -> anyhow::Result<u32> {
     place.with_context(|| format!("'{word}' is no revision on the line of '{line}'"))
 }
 
-/// Where `HEAD` parts from the branch that it will be merged into.
+/// Where `HEAD` forked from the branch that it will be merged into.
 pub struct Fork {
     /// The branch, as git names it.
     pub target: String,
-    /// The id of the last commit that both have.
+    /// ID of the last common commit.
     pub id: String,
 }
 
-/// The merge base of `HEAD` and `branch`. Without a name, that is the branch into which a job's pull request will be merged,
-/// else the one that the remote repository calls its own.
+/// The merge base of `HEAD` and `branch`. The default is the branch that a CI job's pull request
+/// will be merged into, or else the default branch of the remote repository.
 ///
 /// # Errors
-/// No such branch, or nothing in common, as in a clone whose history was cut off.
+/// Fails if there is no such branch or no common commit, as in a shallow clone.
 pub fn fork(git: &Git, branch: Option<&str>) -> anyhow::Result<Fork> {
     let word = branch.map_or_else(|| "@base".to_owned(), |branch| format!("@base:{branch}"));
     let of_job = target_of_job();
@@ -107,7 +108,7 @@ pub fn fork(git: &Git, branch: Option<&str>) -> anyhow::Result<Fork> {
     Ok(Fork { target, id })
 }
 
-/// What is missing, and how it is brought here from the remote repository if there is one.
+/// Explains that a branch is missing, and how to fetch it if there is a remote repository.
 fn no_branch(git: &Git, name: &str) -> String {
     let hint = match git.ask(&["remote", "get-url", "origin"]) {
         Some(_) => {
@@ -119,7 +120,8 @@ fn no_branch(git: &Git, name: &str) -> String {
     format!("there is no branch '{name}' here\nhint: {hint}")
 }
 
-/// The newest measured revision that the checkout and `branch` have in common, on the branch's own line.
+/// The newest measured revision that the checkout and `branch` have in common, along the branch's
+/// first parents.
 fn base(store: &Store, git: &Git, branch: Option<&str>) -> anyhow::Result<Found> {
     let Fork { target, id: fork } = fork(git, branch)?;
     let measured = store.measured_revisions()?;

@@ -1,7 +1,9 @@
-//! A rehearsal before the first run: whether every variant starts, and whether the metrics that were asked for exist.
+//! Rehearses a plan before the first run: checks that every variant starts and that the requested
+//! metrics exist.
 //!
-//! Decides what is started for that. Benchmark files were listed under the first variant, so the other variants list one
-//! as well; snippets are performed once under every variant. Nothing of it is kept. Start at [`rehearse`].
+//! Decides what to start for that. Benchmark files were listed under the first variant, so the
+//! other variants list one, too; snippets run once under every variant. Nothing is kept. Start at
+//! [`rehearse`].
 
 use anyhow::{Context, Result, anyhow};
 use speedwell_analysis::{Settings, check_metrics};
@@ -17,22 +19,24 @@ use speedwell_suite::experiment::{Experiment, Group};
 use std::path::Path;
 use std::thread;
 
-/// Files that are listed under a variant until one succeeds: a single file may have reasons of its own to fail.
+/// Maximum number of files to list under a variant until one succeeds: a single file may fail for
+/// reasons of its own.
 const LISTED_FILES: usize = 3;
 
-/// Failures of different reasons that a refusal tells; more are only counted.
+/// Maximum number of different failures to report; others are only counted.
 const TOLD_FAILURES: usize = 5;
 
-/// What a shell says of a program that cannot be executed or found (POSIX, 2.8.2).
+/// Exit statuses of a shell for a program that cannot be executed or found (POSIX, 2.8.2).
 const NOT_EXECUTED: [i32; 2] = [126, 127];
 
-/// How the reason of code that does not compile begins.
+/// Prefix of the reason when code does not compile.
 const NOT_COMPILED: &str = "does not compile: ";
 
-/// Refuses a plan of which nothing could be measured, or one side.
+/// Rejects a plan if nothing, or only one side, could be measured.
 ///
 /// # Errors
-/// A variant that cannot be started, a benchmark that cannot be listed where there is no other, a metric that no case has.
+/// Fails if a variant cannot be started, no benchmark can be listed, or no case has a requested
+/// metric.
 pub fn rehearse(plan: &Plan, failures: &[Failure], settings: &Settings) -> Result<()> {
     let broken: Vec<&Failure> = failures
         .iter()
@@ -41,13 +45,13 @@ pub fn rehearse(plan: &Plan, failures: &[Failure], settings: &Settings) -> Resul
     if plan.jobs.is_empty() && !broken.is_empty() {
         return Err(refusal(&broken, None));
     }
-    // Revisions that cannot be measured are points of a history.
+    // Backfills and bisections record revisions that cannot be measured.
     let is_rehearsed = matches!(plan.design.purpose, Purpose::Measured | Purpose::Confirm);
     if !is_rehearsed || plan.jobs.is_empty() {
         return Ok(());
     }
     if let Some(experiment) = plan.experiment()? {
-        // What it needs was looked for when it was planned.
+        // Its requirements were checked when it was planned.
         return check_defined_metrics(&[&experiment], settings);
     }
     rehearse_snippets(plan)?;
@@ -77,7 +81,6 @@ fn is_started_alike(one: &Variant, other: &Variant) -> bool {
     of(one) == of(other)
 }
 
-/// Lists some files under a variant.
 fn list_files(plan: &Plan, variant: &Variant) -> Result<()> {
     let mut sources: Vec<&Source> = Vec::new();
     for job in plan.jobs.iter().filter(|job| is_listed(job)) {
@@ -115,8 +118,8 @@ fn is_listed(job: &Job) -> bool {
     starts && job.unavailable.is_none() && job.names.is_empty()
 }
 
-/// Performs every snippet once under every variant; those that are no commands at the same time: nothing is measured, so
-/// nothing is disturbed.
+/// Runs every snippet once under every variant, in parallel unless one is a command: nothing is
+/// measured, so nothing is disturbed.
 fn rehearse_snippets(plan: &Plan) -> Result<()> {
     let mut jobs: Vec<usize> = Vec::new();
     for (at, job) in plan.jobs.iter().enumerate() {
@@ -130,14 +133,14 @@ fn rehearse_snippets(plan: &Plan) -> Result<()> {
             jobs.push(at);
         }
     }
-    // The baseline of pairs was tried before, to find out whether it waits.
+    // The baseline of pairs has been tried already, to find out whether it waits.
     let first = usize::from(plan.design.order == Order::Paired);
     let variants = first..plan.variants.len();
     let pairs: Vec<(usize, usize)> = jobs
         .iter()
         .flat_map(|job| variants.clone().map(move |variant| (*job, variant)))
         .collect();
-    // Commands may write the same files, or take the same port: they never run beside each other.
+    // Commands may write the same files or use the same port, so they never run in parallel.
     let is_command = |(job, variant): &(usize, usize)| {
         let snippet = plan.jobs[*job].snippet_under(&plan.variants[*variant]);
         snippet.is_some_and(|snippet| snippet.language == Language::Sh)
@@ -168,7 +171,7 @@ fn rehearse_snippets(plan: &Plan) -> Result<()> {
     if let Some((variant, failure)) = failed.iter().find(|(_, failure)| is_not_started(failure)) {
         return Err(refusal(&[failure], Some(&plan.variants[*variant])));
     }
-    // What fails while it is executed has been started; its runs report what is wrong with it.
+    // A snippet that fails while running has started; its runs report the failure.
     let is_never = |(_, failure): &(usize, Failure)| failure.cause.is_not_compiled();
     if !failed.is_empty() && failed.len() == pairs.len() && failed.iter().all(is_never) {
         let all: Vec<&Failure> = failed.iter().map(|(_, failure)| failure).collect();
@@ -177,8 +180,8 @@ fn rehearse_snippets(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Whether it is a command that the shell can read, and whose program exists. Where nothing is compared with it, its first
-/// run tells as much as a rehearsal, which takes as long.
+/// Whether this is a command that the shell can parse and whose program exists. If nothing is
+/// compared with it, its first run reveals as much as a rehearsal, which takes just as long.
 fn is_known_command(job: &Job, variant: &Variant) -> bool {
     let Some(snippet) = job.snippet_under(variant) else {
         return false;
@@ -189,7 +192,7 @@ fn is_known_command(job: &Job, variant: &Variant) -> bool {
         && shell_words::split(&snippet.runner).is_ok()
 }
 
-/// Performs jobs once until all metrics that were asked for have been reported.
+/// Runs jobs until all requested metrics have been reported.
 fn rehearse_metrics(plan: &Plan, settings: &Settings) -> Result<()> {
     let is_asked = !settings.metrics.is_empty() && !settings.wants_all_metrics();
     if !is_asked || plan.design.counting.is_some() {
@@ -214,19 +217,19 @@ fn rehearse_metrics(plan: &Plan, settings: &Settings) -> Result<()> {
         }
     }
     if known.is_empty() {
-        // Nothing works, which the runs report better.
+        // Nothing works; the runs report that better.
         return Ok(());
     }
     check_metrics(settings, known.iter().map(String::as_str)).context("in --metric")
 }
 
-/// Checks metrics against those that definition files can have.
+/// Checks metrics against those that definition files declare.
 fn check_defined_metrics(definitions: &[&Experiment], settings: &Settings) -> Result<()> {
     let groups = || definitions.iter().flat_map(|definition| &definition.groups);
     let is_open = groups().any(|group| !group.files.is_empty());
     let is_known = |name: &String| groups().any(|group| group.metric(name).is_some());
     if is_open || settings.wants_all_metrics() || settings.metrics.iter().all(is_known) {
-        // What benchmark files of a group report, only their runs tell.
+        // Only runs reveal what the benchmark files of a group report.
         return Ok(());
     }
     let names: Vec<String> = groups().flat_map(Group::metric_names).collect();
@@ -242,8 +245,8 @@ fn is_not_started(failure: &Failure) -> bool {
     }
 }
 
-/// What failed first and what it said, what else failed for another reason, and how the first is repeated. A program that did
-/// not start, or code that a compiler refused, is told on one line.
+/// Describes the first failure with its output and a command that repeats it, then failures with
+/// other reasons. A program that did not start, or code that did not compile, takes one line.
 fn refusal(failures: &[&Failure], variant: Option<&Variant>) -> anyhow::Error {
     let Some(first) = failures.first() else {
         return anyhow!("nothing can be measured");
@@ -275,7 +278,7 @@ fn refusal(failures: &[&Failure], variant: Option<&Variant>) -> anyhow::Error {
     anyhow!("{first_line}{others}{said}{different}{}", repetition(first))
 }
 
-/// Why a target told no cases, with what it said and the line that repeats it.
+/// Explains why a target lists no cases, with its output and a command that repeats it.
 pub fn described(failure: &Failure) -> String {
     format!(
         "'{}' {}{}{}",
@@ -302,7 +305,8 @@ fn repetition(failure: &Failure) -> String {
     }
 }
 
-/// Why it failed, on one line: with the place in the code where it does not compile, and with the last words of a process.
+/// The reason of a failure on one line: with the source location of a compile error, or the last
+/// line of stderr.
 fn reason_of(failure: &Failure) -> String {
     let cause = failure.cause.to_string();
     let mut lines = failure.stderr_tail.lines().map(str::trim);

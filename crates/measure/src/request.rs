@@ -1,4 +1,4 @@
-//! What can be asked of measuring, as plain data. What is not given follows the usual rules, which are decided here.
+//! Options for measuring, as plain data. Decides the defaults.
 
 use crate::fleet::FleetRequest;
 use crate::layout;
@@ -20,171 +20,175 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The fewest runs whose smallest and largest value are a 95 % interval of the median
-/// (1 - 2 / 2^6 = 96.9 %): the default where nothing is compared.
+/// Default number of runs if nothing is compared: the smallest for which minimum and maximum are a
+/// 95 % interval of the median (1 - 2 / 2^6 = 96.9 %).
 const RUNS_OF_ONE_VARIANT: u32 = 6;
 
-/// Pairs at which the sequential test looks: the smallest p value of eight pairs, 2/2^8, is above the first limit.
+/// Numbers of pairs at which the sequential test looks. Eight are too few: their smallest p-value,
+/// 2/2^8, is above the first limit.
 const LOOKS_AT_PAIRS: [u32; 5] = [10, 14, 20, 26, 32];
 
-/// Runs of a side before which no comparison is decided: the first of the usual looks.
+/// Minimum number of runs per side to decide a comparison: the first default look.
 const FEWEST_OF_A_TEST: u32 = Settings::DEFAULT_LOOKS[0];
 
-/// Runs of a side where counts of instructions differ from run to run; where they do not, two are enough.
+/// Runs per side if counts of instructions differ from run to run; otherwise two are enough.
 const RUNS_THAT_DIFFER: u32 = 8;
 
-/// Where measuring until a precision is reached gives up.
+/// Maximum number of runs when measuring until a precision is reached.
 const RUNS_FOR_PRECISION: u32 = 40;
 
-/// Benchmarks to be measured.
+/// Options for measuring benchmarks.
 #[derive(Debug, Clone, Default)]
 pub struct MeasureRequest {
     /// Files, folders, group names.
     pub targets: Vec<String>,
-    /// Which benchmarks of them, with which values.
+    /// Which of their benchmarks, with which values.
     pub selection: Selection,
-    /// What is compared.
+    /// What to compare.
     pub variants: VariantRequest,
-    /// How runs are planned.
+    /// How to plan runs.
     pub plan: PlanRequest,
-    /// Whether cases are only to be listed, for which nothing has to be installed.
+    /// Whether to only list cases, for which nothing has to be installed.
     pub only_lists: bool,
-    /// What finds the fleet, for files whose parts have machines of their own.
+    /// Finds the fleet, for files whose roles run on different machines.
     pub fleet: Option<fn() -> anyhow::Result<FleetFile>>,
 }
 
-/// What is compared with what.
+/// What to compare with what.
 #[derive(Debug, Clone, Default)]
 pub struct VariantRequest {
-    /// The variants; none for those that files declare.
+    /// The variants; empty to use those that files declare.
     pub given: Vec<Variant>,
-    /// Which of them are revisions of the user's repository.
+    /// Variants that are revisions of the user's repository.
     pub revisions: Vec<RevisionRequest>,
-    /// How revisions are built.
+    /// How to build revisions.
     pub build: BuildRequest,
-    /// The variant that is the reference; the first if not given.
+    /// The baseline; the first variant by default.
     pub baseline: Option<String>,
-    /// Arguments for every measured program, before those of a variant's own.
+    /// Arguments for every measured program, before the variant's own.
     pub arguments: Vec<String>,
 }
 
 /// A revision whose code is a variant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RevisionRequest {
-    /// Which of the given variants.
+    /// Index of the variant.
     pub variant: usize,
-    /// What git knows it by.
+    /// The revision as typed.
     pub typed: String,
-    /// The program that is built from it, from the current folder; if not given, it is the target that is the revision's.
+    /// Program to build from it, relative to the current folder; if `None`, the target itself is
+    /// the revision's.
     pub program: Option<PathBuf>,
-    /// Whether the variant has no name of its own, so that it is called after the revision.
+    /// Whether the variant is named after the revision, because it has no name of its own.
     pub names_variant: bool,
 }
 
-/// How revisions are built.
+/// How to build revisions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BuildRequest {
-    /// What a shell executes in the current folder of a revision.
+    /// Shell command, executed in the revision's counterpart of the current folder.
     pub command: Option<String>,
-    /// How long that may take.
+    /// Time limit of the build.
     pub limit: Duration,
 }
 
-/// How runs are planned, whatever is measured.
+/// How to plan runs, whatever is measured.
 #[derive(Debug, Clone, Default)]
 pub struct PlanRequest {
-    /// How much is measured.
+    /// How much to measure.
     pub sampling: SamplingRequest,
-    /// In which order.
+    /// Order of the runs.
     pub order: Order,
-    /// The time that is compared.
+    /// The clock whose time is compared.
     pub clock: Clock,
-    /// Seed of every random choice; drawn if not given.
+    /// Seed of all random choices; drawn by default.
     pub seed: Option<u64>,
     /// Processors that measured processes may use.
     pub pin: Option<CpuSet>,
-    /// The time that all measuring may take.
+    /// Time limit of the whole measurement.
     pub budget: Option<Duration>,
-    /// Confidence of intervals and verdicts.
+    /// Confidence level of intervals and verdicts.
     pub confidence: Option<f64>,
-    /// The smallest change that matters, as a share.
+    /// The smallest change that matters, as a fraction.
     pub threshold: Option<f64>,
-    /// Rules by which a disturbed run is put aside.
+    /// Rules that discard disturbed runs.
     pub reject: speedwell_model::Rules,
     /// Counts instructions instead of measuring time.
     pub counting: Option<Counting>,
-    /// What of a program's layout in memory is varied between runs.
+    /// What to vary in a program's memory layout between runs.
     pub layout: Layout,
-    /// Why it is measured. A change that is suspected is measured again with fewer false alarms, and so with more runs.
+    /// Purpose of the measurement. Confirming a suspected change allows fewer false alarms and
+    /// therefore takes more runs.
     pub purpose: Purpose,
 }
 
-/// How much is measured.
+/// How much to measure.
 #[derive(Debug, Clone, Default)]
 pub struct SamplingRequest {
-    /// Runs of every case and variant.
+    /// Runs per case and variant.
     pub runs: Option<u32>,
-    /// The fewest runs of every case and variant, where their number is not fixed.
+    /// Minimum number of runs per case and variant, if their number is not fixed.
     pub fewest_runs: Option<u32>,
-    /// The most.
+    /// Maximum number of runs.
     pub most_runs: Option<u32>,
-    /// Without comparison: measure until the interval's half width is below this share.
+    /// Without a comparison: measure until the half-width of the interval is below this fraction.
     pub precision: Option<f64>,
-    /// Samples in one run.
+    /// Samples per run.
     pub samples: Option<u32>,
-    /// What ends a sample.
+    /// Length of a sample.
     pub length: Option<Length>,
-    /// Time of iterations that are thrown away before the first sample.
+    /// Warm-up time before the first sample.
     pub warmup_ns: Option<u64>,
     /// Time limit of one run.
     pub timeout: Option<Duration>,
 }
 
-/// A search for the concurrency beyond which there is no more throughput.
+/// A search for the concurrency at which throughput stops growing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SearchRequest {
-    /// Levels are multiples of this; they are doubled if not given.
+    /// Levels are multiples of this; by default they double.
     pub step: Option<u32>,
     /// The highest level.
     pub limit: Option<u32>,
-    /// Levels without growth after which it climbs no further.
+    /// Number of levels without growth after which to stop.
     pub patience: Option<u32>,
-    /// Visits of each level.
+    /// Visits per level.
     pub visits: Option<u32>,
 }
 
-/// A session to be measured and kept.
+/// Options for measuring and storing a session.
 #[derive(Debug, Clone, Default)]
 pub struct SessionRequest {
-    /// The analysis that decides when a case needs no more runs.
+    /// Settings of the analysis that decides when a case needs no more runs.
     pub settings: Settings,
-    /// Names of the session.
+    /// Tags of the session.
     pub tags: Vec<String>,
-    /// The words typed, which are kept with it.
+    /// The command line, stored with the session.
     pub command: Vec<String>,
-    /// What the user says of the code that is measured; `None` asks nobody.
+    /// What the user says about the measured code; `None` skips looking it up.
     pub origin: Option<OriginRequest>,
-    /// What the user calls the machine.
+    /// The user's name for the machine.
     pub machine: Option<String>,
-    /// The project on a server that it is pushed to once it is over.
+    /// The server project to push the session to when it ends.
     pub push: Option<String>,
-    /// The order of runs is given, as that of a calibration is: nothing is advised about it.
+    /// Whether the order of runs is given, as in a calibration, so that no advice about it is
+    /// shown.
     pub has_given_order: bool,
-    /// End at the first failure.
+    /// Whether to stop at the first failure.
     pub fail_fast: bool,
-    /// Whether the division of runs into samples was asked for.
+    /// Whether options divide runs into samples.
     pub divides_runs: bool,
-    /// The machines that measure it, if this one does not.
+    /// The machines that measure it, if not this one.
     pub fleet: Option<FleetRequest>,
 }
 
 impl SessionRequest {
-    /// The code that is measured in the current folder.
+    /// Looks up the code that is measured in the current folder.
     pub fn origin(&self) -> Option<Origin> {
         environment::origin(Path::new("."), self.origin.as_ref()?)
     }
 
-    /// The machine, and what is known of programs, as [`environment::capture`] takes them.
+    /// Captures the machine and the facts about programs; see [`environment::capture`].
     pub fn environment(&self, programs: &[(String, PathBuf, Option<String>)]) -> Environment {
         Environment {
             machine: self.machine.clone(),
@@ -194,7 +198,7 @@ impl SessionRequest {
 }
 
 impl SearchRequest {
-    /// The rules of the search, from level `first` up to `limit` if no other is given.
+    /// The rules of the search, from level `first` up to `limit` by default.
     pub fn rules(&self, first: u32, limit: u32) -> Rules {
         let usual = Rules::default();
         let visits = self.visits.unwrap_or(usual.visits);
@@ -210,11 +214,11 @@ impl SearchRequest {
 }
 
 impl VariantRequest {
-    /// The variants in the order given, the baseline first; those that files declare when none is
-    /// given, or else one plain variant.
+    /// Returns the variants, the baseline first: those given, those that files declare, or else one
+    /// plain variant.
     ///
     /// # Errors
-    /// Two variants of the same name, an unknown baseline, a missing program.
+    /// Fails if two variants have the same name, the baseline is unknown, or a program is missing.
     pub fn variants(&self, declared: Vec<Variant>) -> anyhow::Result<Vec<Variant>> {
         let mut variants = self.given.clone();
         if variants.is_empty() {
@@ -250,7 +254,7 @@ impl VariantRequest {
 }
 
 impl PlanRequest {
-    /// The plan for what was found.
+    /// Builds the plan for the discovered cases.
     pub fn plan(&self, variants: Vec<Variant>, suite: &Suite) -> Plan {
         let mut sampling = Sampling {
             budget_ms: self.budget.map(milliseconds),
@@ -277,7 +281,7 @@ impl PlanRequest {
             baseline: variants[0].name.clone(),
             seed: self.seed.unwrap_or_else(draw_seed),
             runs_per_block,
-            // What is confirmed is that there is a change; how large it is, its interval says.
+            // A confirmation asks whether there is a change; the interval shows its size.
             threshold: self.threshold.filter(|_| !self.confirms()),
             experiment: None,
             definitions: suite.definitions(),
@@ -303,12 +307,12 @@ impl PlanRequest {
         }
     }
 
-    /// Whether a change that is suspected is measured again.
+    /// Whether a suspected change is measured again.
     fn confirms(&self) -> bool {
         matches!(self.purpose, Purpose::Confirm | Purpose::Bisect)
     }
 
-    /// When measuring a case ends.
+    /// When to stop measuring a case.
     fn stopping(&self, runs: &Runs, builds: u32) -> Stopping {
         match *runs {
             Runs::Fixed(runs) => Stopping::Fixed { runs },
@@ -362,7 +366,7 @@ impl SamplingRequest {
         }
     }
 
-    /// The looks within the bounds on runs, the last of them at the most runs.
+    /// The looks within the bounds on runs; the last is at the maximum.
     fn bounded(&self, usual: &[u32]) -> Vec<u32> {
         let fewest = self.fewest_runs.unwrap_or(0);
         let last = usual.last().copied().unwrap_or(0);
@@ -372,10 +376,10 @@ impl SamplingRequest {
         looks.chain([most]).collect()
     }
 
-    /// Refuses bounds between which no comparison of this many variants can be decided.
+    /// Rejects bounds on runs between which no comparison of this many variants can be decided.
     ///
     /// # Errors
-    /// The fewest are more than the most, or the most are fewer than a test needs.
+    /// Fails if the minimum is above the maximum, or the maximum is below what a test needs.
     pub fn check_bounds(&self, variants: usize) -> anyhow::Result<()> {
         if let (Some(fewest), Some(most)) = (self.fewest_runs, self.most_runs)
             && fewest > most
@@ -391,7 +395,7 @@ impl SamplingRequest {
         }
     }
 
-    /// How a run is divided, where `usual` is how it is if nothing else is asked for.
+    /// How to divide a run; `usual` provides the defaults.
     pub fn samples(&self, usual: Samples) -> Samples {
         Samples {
             count: self.samples.unwrap_or(usual.count),
@@ -400,31 +404,31 @@ impl SamplingRequest {
         }
     }
 
-    /// Whether a run is to be divided in another way than usual.
+    /// Whether any option divides runs in a non-default way.
     pub fn divides_runs(&self) -> bool {
         self.samples.is_some() || self.length.is_some() || self.warmup_ns.is_some()
     }
 }
 
-/// A seed nobody chose. Kept below 2^53, so that JSON readers of other languages keep every digit.
+/// Draws a random seed below 2^53, so that JSON parsers of other languages keep every digit.
 pub fn draw_seed() -> u64 {
     uuid::Uuid::now_v7().as_u128() as u64 >> 11
 }
 
-/// A plan, and what is known beside it.
+/// A plan and related information.
 pub struct Plans {
-    /// What will be executed.
+    /// What to execute.
     pub plan: Plan,
-    /// What describing the benchmarks brought up.
+    /// Results of describing the benchmarks.
     pub suite: Suite,
-    /// The session that is resumed, and what it has done.
+    /// The session to resume, with its finished work.
     pub resumed: Option<Resumed>,
-    /// The machines of an experiment whose parts have machines of their own.
+    /// The machines held for an experiment whose roles are placed on machines.
     pub held: Option<Held>,
 }
 
 impl Plans {
-    /// The plan of a new session.
+    /// Creates the plan of a new session.
     pub fn new(plan: Plan, suite: Suite) -> Plans {
         Plans {
             plan,
@@ -435,16 +439,16 @@ impl Plans {
     }
 }
 
-/// An earlier session.
+/// A session to resume.
 pub struct Resumed {
     /// Its number.
     pub number: i64,
     /// Its finished slots.
     pub done: BTreeSet<u32>,
-    /// Those of them that failed.
+    /// Finished slots that failed.
     pub failed: BTreeSet<u32>,
-    /// Its runs, if it is measured on this machine; of many, those that somebody looks at.
+    /// Its runs if it is measured on this machine; of many, only those that are still needed.
     pub runs: Vec<Run>,
-    /// Its finished slots that gave nothing, where runs are left out.
+    /// Its finished slots without results, where runs are omitted.
     pub silent: Option<BTreeSet<u32>>,
 }

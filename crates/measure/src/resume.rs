@@ -1,4 +1,4 @@
-//! The plan of an interrupted session, with what it has done.
+//! Loads the plan and the finished work of an interrupted session.
 
 use super::{Listener, Plans, Resumed, revisions};
 use crate::reference;
@@ -14,7 +14,6 @@ use speedwell_suite as suite;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Why a session without a plan cannot be resumed.
 fn why_unplanned(store: &Store, number: i64) -> anyhow::Result<anyhow::Error> {
     let session = store.session_without_runs(number)?;
     if session.state == State::Imported {
@@ -30,10 +29,11 @@ fn why_unplanned(store: &Store, number: i64) -> anyhow::Result<anyhow::Error> {
     ))
 }
 
-/// The plan of the session that `reference` names. What is left of it may take the time of `budget`, or else its own anew.
+/// Loads the plan of the session `reference`. The rest may take the time `budget`, or else the
+/// session's own budget again.
 ///
 /// # Errors
-/// No such session, or one that was imported and so has no plan.
+/// Fails if there is no such session, or it has no plan because it was imported.
 pub fn resumed(
     store: &Store,
     reference: &str,
@@ -60,7 +60,7 @@ pub fn resumed(
     plan.sampling.budget_ms = budget.map(milliseconds).or(plan.sampling.budget_ms);
     attach_definitions(&mut plan)?;
     revisions::restore(&plan, listener)?;
-    // The text of a definition file is kept with its plan.
+    // The text of a definition file is stored with its plan.
     let is_kept =
         |job: &Job| job.source.kind == Kind::Experiment || job.source.definition.is_some();
     for job in plan.jobs.iter().filter(|job| !is_kept(job)) {
@@ -81,10 +81,10 @@ pub fn resumed(
     })
 }
 
-/// What a session has done. Of more than `most` runs, those are left out that nobody looks at any more.
+/// The finished work of a session. If it has more than `most` runs, omits those no longer needed.
 fn what_is_done(store: &Store, number: i64, plan: &Plan, most: usize) -> anyhow::Result<Resumed> {
     let done = store.finished_slots(number)?;
-    // Whether cases of other machines are decided is known there.
+    // The workers of a distributed session know which of their cases are settled.
     let is_elsewhere = !store.parcels(number)?.is_empty();
     let is_large = store.run_count(number)? > most && !looks_back(plan);
     let session = if is_elsewhere || is_large {
@@ -107,8 +107,8 @@ fn what_is_done(store: &Store, number: i64, plan: &Plan, most: usize) -> anyhow:
     })
 }
 
-/// Gives jobs the text of their definition file, as it was when the session began. Plans of earlier versions do
-/// not hold it, so that the file is read, once.
+/// Gives jobs the text of their definition file as of the start of the session. Plans of earlier
+/// versions do not contain it, so the file is read, once.
 pub(crate) fn attach_definitions(plan: &mut Plan) -> anyhow::Result<()> {
     let keep = |source: DefinitionFile| Arc::new(suite::Definition::new(source));
     let known = plan.design.definitions.iter().cloned().map(keep);

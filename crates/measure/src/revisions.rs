@@ -1,7 +1,9 @@
-//! Variants that are revisions of the user's repository: from what was typed to folders with built programs.
+//! Variants that are revisions of the user's repository: turns typed names into folders with built
+//! programs.
 //!
-//! Decides what a revision is called, which files are taken from it and which from the user's checkout, and when two
-//! sides are one and the same. How a revision comes into its folder is decided in `runner::worktree`. Start at [`settled`].
+//! Decides how a revision is named, which files come from it and which from the user's checkout,
+//! and when two sides are identical. `runner::worktree` decides how a revision gets into its
+//! folder. Start at [`settled`].
 
 use super::{Listener, RevisionRequest, VariantRequest, reference, warn};
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -19,16 +21,16 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-/// The longest part of a name that somebody typed which is repeated in the name of a variant.
+/// Longest part of a typed name to repeat in the name of a variant.
 const LONGEST_NAME: usize = 60;
 
-/// How long git may take to find a merge base.
+/// Timeout for git to find a merge base.
 const QUESTIONS: Duration = Duration::from_secs(30);
 
-/// The request with every revision in place: checked out, built, and named.
+/// Checks out, builds and names every revision of the request.
 ///
 /// # Errors
-/// An unknown revision, or one that cannot be checked out or built.
+/// Fails if a revision is unknown, or cannot be checked out or built.
 pub fn settled(request: &VariantRequest, listener: &mut Listener<'_>) -> Result<VariantRequest> {
     let mut settled = request.clone();
     if std::mem::take(&mut settled.revisions).is_empty() {
@@ -75,7 +77,7 @@ pub fn settled(request: &VariantRequest, listener: &mut Listener<'_>) -> Result<
     Ok(settled)
 }
 
-/// The commit that was typed: as git knows it, or as the merge base with a branch.
+/// The commit that was typed: a name that git knows, or the merge base with a branch.
 pub(crate) fn commit(checkout: &Checkout, typed: &str) -> Result<Commit> {
     match typed.parse() {
         Ok(Reference::Base(branch)) => {
@@ -86,7 +88,7 @@ pub(crate) fn commit(checkout: &Checkout, typed: &str) -> Result<Commit> {
     }
 }
 
-/// Whether the first revision and another one differ in nothing that was typed but in the revision.
+/// Whether the first and another revision were typed alike, except for the revision.
 fn is_one_thing(request: &VariantRequest, at: usize) -> bool {
     let parts = |at: usize| {
         let (wanted, variant) = (
@@ -98,7 +100,8 @@ fn is_one_thing(request: &VariantRequest, at: usize) -> bool {
     parts(0) == parts(at)
 }
 
-/// How revisions are built: in the folder of theirs that stands for the current one, or for that of the project's file.
+/// How to build revisions: in their counterpart of the current folder, or of the project file's
+/// folder.
 fn build(request: &VariantRequest, checkout: &Checkout) -> Result<Option<Build>> {
     let (command, directory) = match &request.build.command {
         Some(command) => (command.clone(), checkout.inside.clone()),
@@ -121,7 +124,7 @@ fn build(request: &VariantRequest, checkout: &Checkout) -> Result<Option<Build>>
     }))
 }
 
-/// Says that what the user has not committed takes no part, where one would think that it does.
+/// Warns that uncommitted changes are not measured, if the user might expect it.
 fn warn_of_changes(
     checkout: &Checkout,
     wanted: &[RevisionRequest],
@@ -146,8 +149,8 @@ fn warn_of_changes(
     }
 }
 
-/// A program of a revision, given as from the current folder. One that lies outside of the checkout is the same for all
-/// revisions.
+/// Path of a revision's program, given relative to the current folder. A program outside the
+/// checkout is the same for all revisions.
 fn built_program(typed: &Path, own: &Worktree, checkout: &Checkout) -> Result<PathBuf> {
     let here = checkout.root.join(&checkout.inside).join(typed);
     let mut plain = PathBuf::new();
@@ -161,7 +164,7 @@ fn built_program(typed: &Path, own: &Worktree, checkout: &Checkout) -> Result<Pa
     resolve(&program).map_err(|_| anyhow!(no_program(typed, own)))
 }
 
-/// Variables that hold lists of folders in which code is looked for.
+/// Variables with lists of folders that are searched for code.
 const SEARCH_PATHS: [&str; 6] = [
     "PYTHONPATH",
     "NODE_PATH",
@@ -171,8 +174,8 @@ const SEARCH_PATHS: [&str; 6] = [
     "LD_LIBRARY_PATH",
 ];
 
-/// Lets search paths that lead into the checkout lead into the worktree, where that has such a folder: the code that is found
-/// there is the revision's.
+/// Redirects search paths from the checkout to the worktree, if it has such a folder, so that the
+/// revision's code is found.
 fn redirect(environment: &mut Vec<(String, String)>, own: &Worktree) {
     for name in SEARCH_PATHS {
         let typed = environment.iter().position(|(known, _)| known == name);
@@ -212,7 +215,7 @@ fn no_program(typed: &Path, own: &Worktree) -> String {
     )
 }
 
-/// Calls variants without a name of their own after what was typed and the commit that it is.
+/// Names variants without a name of their own after the typed revision and its commit.
 fn name(variants: &mut [Variant], revisions: &[RevisionRequest]) {
     for wanted in revisions.iter().filter(|wanted| wanted.names_variant) {
         let Some(own) = &variants[wanted.variant].worktree else {
@@ -228,13 +231,13 @@ fn name(variants: &mut [Variant], revisions: &[RevisionRequest]) {
         let is_taken = |name: &str| variants.iter().any(|other| other.name == name);
         let mut names =
             std::iter::once(usual.clone()).chain((2..).map(|n| format!("{usual} #{n}")));
-        // The numbers do not end.
+        // The iterator is infinite.
         variants[wanted.variant].name = names.find(|name| !is_taken(name)).unwrap_or(usual);
     }
 }
 
-/// Fills `{worktree}` and `{revision}` in the arguments and variables of all variants; the worktree of one that is no
-/// revision is the checkout.
+/// Replaces `{worktree}` and `{revision}` in the arguments and variables of all variants. For a
+/// variant that is not a revision, the worktree is the checkout.
 fn fill(request: &mut VariantRequest, checkout: &Checkout) {
     let shared = std::mem::take(&mut request.arguments);
     for variant in &mut request.given {
@@ -254,7 +257,8 @@ fn fill(request: &mut VariantRequest, checkout: &Checkout) {
     }
 }
 
-/// A variant of one revision as that of another one: what was filled in for the first is filled in for the second.
+/// Turns the variant of one revision into that of another, by replacing the filled-in folder and
+/// revision.
 pub fn moved(variant: &Variant, to: &Worktree) -> Variant {
     let Some(from) = &variant.worktree else {
         return variant.clone();
@@ -282,10 +286,11 @@ pub fn moved(variant: &Variant, to: &Worktree) -> Variant {
     }
 }
 
-/// Every benchmark file that the targets mean. A program that is nowhere but where a revision was built is found there.
+/// All benchmark files of the targets. A program that exists only where a revision was built is
+/// found there.
 ///
 /// # Errors
-/// Nothing of that name, or nothing that a revision can have.
+/// Fails if there is nothing of that name, or it cannot belong to a revision.
 pub fn sources(targets: &[String], here: &Path, variants: &[Variant]) -> Result<Vec<Source>> {
     let revision = variants.iter().find_map(|own| own.worktree.as_ref());
     let known = Known::new(targets, here)?;
@@ -330,7 +335,7 @@ pub fn sources(targets: &[String], here: &Path, variants: &[Variant]) -> Result<
     Ok(found)
 }
 
-/// The program of a revision, as if it lay in the checkout.
+/// The program of a revision, with the paths that it would have in the checkout.
 fn built_source(
     target: &str,
     here: &Path,
@@ -353,13 +358,13 @@ fn built_source(
         source.file = in_checkout(&source.file);
         source.root = in_checkout(&source.root);
         source.directory = in_checkout(&source.directory);
-        // The checkout has no text of it that all revisions could share.
+        // The checkout has no version of it that all revisions could share.
         source.is_artifact |= source.file.is_absolute() && !source.file.is_dir();
     }
     Some(sources)
 }
 
-/// Notes which files are artifacts: those that no commit holds and that a build has made, or that git ignores.
+/// Marks artifacts: files that are in no commit and that a build has made, or that git ignores.
 fn mark_artifacts(sources: &mut [Source], variants: &[Variant]) {
     let files: Vec<PathBuf> = sources.iter().map(|source| source.file.clone()).collect();
     for own in variants
@@ -373,11 +378,11 @@ fn mark_artifacts(sources: &mut [Source], variants: &[Variant]) {
     }
 }
 
-/// Puts the user's benchmark files into the worktrees that have them with another text or not at all: one benchmark for
-/// all revisions, which imports each revision's code by relative paths.
+/// Copies the user's benchmark files into worktrees where they differ or are missing: one benchmark
+/// for all revisions, which imports each revision's code by relative paths.
 ///
 /// # Errors
-/// A file that cannot be read or written.
+/// Fails if a file cannot be read or written.
 pub fn place<'a>(variants: &[Variant], sources: impl Iterator<Item = &'a Source>) -> Result<()> {
     let files = sources.filter(|source| !source.is_program() && source.file.is_file());
     let files: BTreeSet<&PathBuf> = files.map(|source| &source.file).collect();
@@ -399,10 +404,12 @@ pub fn place<'a>(variants: &[Variant], sources: impl Iterator<Item = &'a Source>
     Ok(())
 }
 
-/// Keeps the benchmarks of programs that the programs of all revisions have; others are named.
+/// Keeps the benchmarks of programs that the programs of all revisions have, and warns about the
+/// others.
 ///
 /// # Errors
-/// A program that a revision does not have, or that cannot be asked; none in common.
+/// Fails if a revision lacks a program, a program cannot be queried, or they have nothing in
+/// common.
 pub fn keep_common(
     suite: &mut Suite,
     variants: &[Variant],
@@ -465,7 +472,7 @@ pub fn keep_common(
     Ok(())
 }
 
-/// Whether a variant has the program, package or other built file in its revision.
+/// Whether a variant's revision has the program, package or other built file.
 fn has_source(variant: &Variant, source: &Source) -> bool {
     let file = &source.under(variant).file;
     let usual = Variant {
@@ -479,7 +486,8 @@ fn has_source(variant: &Variant, source: &Source) -> bool {
     }
 }
 
-/// What is to be said of candidates whose programs and files are the baseline's, byte for byte, though they lie elsewhere.
+/// Warns about candidates whose programs and files equal the baseline's, byte for byte, although
+/// they lie elsewhere.
 pub fn sameness(variants: &[Variant], jobs: &[Job]) -> Vec<String> {
     let (Some((baseline, candidates)), Some(_)) = (variants.split_first(), jobs.first()) else {
         return Vec::new();
@@ -509,7 +517,7 @@ pub fn sameness(variants: &[Variant], jobs: &[Job]) -> Vec<String> {
     candidates.iter().filter(is_same).map(sentence).collect()
 }
 
-/// The files that decide what is measured, where they are known: the program, and what was built.
+/// The known files that determine what is measured: the program and what was built.
 fn measured_files(source: &Source, variant: &Variant) -> Vec<PathBuf> {
     let program = program_of(source, variant);
     let own = source.under(variant).file.clone();
@@ -520,13 +528,13 @@ fn measured_files(source: &Source, variant: &Variant) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Whether nothing that was typed for two variants differs but the place of their programs.
+/// Whether two variants were typed alike, except for the paths of their programs.
 fn have_same_words(one: &Variant, other: &Variant) -> bool {
     let is_alike = typed_variables(one).eq(typed_variables(other));
     is_alike && one.arguments == other.arguments && one.snippet == other.snippet
 }
 
-/// Whether all variants perform all cases by one and the same program, byte for byte, on the same files.
+/// Whether all variants run all cases with the same program, byte for byte, on the same files.
 pub fn are_identical(plan: &Plan) -> bool {
     let Some((first, others)) = plan.variants.split_first() else {
         return false;
@@ -547,7 +555,8 @@ pub fn are_identical(plan: &Plan) -> bool {
         && (plan.jobs.iter()).all(|job| others.iter().all(|other| is_same(job, other)))
 }
 
-/// The variables of a variant without those that every revision gets, and with the folder of each called alike.
+/// The variables of a variant without those that every revision gets, and with its folder replaced
+/// by a placeholder.
 fn typed_variables(variant: &Variant) -> impl Iterator<Item = (String, String)> + use<'_> {
     let own = variant.worktree.as_ref();
     let given = own.map(worktree::variables).unwrap_or_default();
@@ -574,10 +583,10 @@ fn same([baseline, candidate]: [&str; 2], how: &str, unless: &str) -> String {
     )
 }
 
-/// Makes sure that the worktrees of a stored plan are as they were; those that are gone are built again.
+/// Ensures that the worktrees of a stored plan are as they were; rebuilds those that are gone.
 ///
 /// # Errors
-/// As for [`settled`].
+/// See [`settled`].
 pub fn restore(plan: &Plan, listener: &mut Listener<'_>) -> Result<()> {
     for own in plan
         .variants

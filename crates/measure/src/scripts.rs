@@ -1,6 +1,8 @@
-//! Benchmark scripts measured as the drivers that Node.js brings along measure them: file after file, told as it happens.
+//! Measures benchmark scripts like the drivers that come with Node.js: file after file, reporting
+//! as it goes.
 //!
-//! Decides how a request becomes plans. It must not know how results are printed. Start at [`execute_scripts`].
+//! Decides how a request becomes plans. Does not know how results are printed. Start at
+//! [`execute_scripts`].
 
 use super::{PlanRequest, SamplingRequest};
 use anyhow::Context;
@@ -13,46 +15,45 @@ use speedwell_runner::{self as runner, Ended, Judge, Orders};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Time limit of one run: the originals have none and hang.
+/// Time limit of one run; the original drivers have none and hang.
 const TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// A benchmark script as a driver names it.
+/// A benchmark script as named by a driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
-    /// `group/name.js`; `group/name` for a directory with an `index.js`.
+    /// `group/name.js`, or `group/name` for a directory with an `index.js`.
     pub name: String,
-    /// Where it lies.
+    /// Path of the file or directory.
     pub path: PathBuf,
 }
 
-/// Scripts to be measured.
+/// Options for measuring scripts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScriptsRequest {
-    /// The folder that holds the groups and `common.js`; `None` for a script outside of one.
+    /// The folder with the groups and `common.js`; `None` for a script outside of one.
     pub folder: Option<PathBuf>,
-    /// The scripts in order. A script that stands there twice is measured twice.
+    /// The scripts in order. A script listed twice is measured twice.
     pub scripts: Vec<Script>,
-    /// `--set`: parameters and texts, in the order given. A name given several times has several
-    /// values.
+    /// `--set`: parameters and texts, in the order given. A repeated name has several values.
     pub sets: Vec<(String, String)>,
     /// Runs of each case under each variant.
     pub runs: u32,
-    /// `old` and `new`, or a single one without a program, which stands for `node` from `PATH`.
+    /// `old` and `new`, or a single variant without a program, which stands for `node` from `PATH`.
     pub variants: Vec<Variant>,
-    /// Whether scripts are executed with `--test`, besides what `sets` says.
+    /// Whether to execute scripts with `--test`, in addition to `sets`.
     pub test: bool,
-    /// The processors that measured processes are bound to, in the form `0,2-4`.
+    /// Processors for the measured processes, in the form `0,2-4`.
     pub processors: Option<String>,
 }
 
-/// Measures everything that `request` asks for. `observer` hears of every script that was planned, in order, before the
-/// first run. A case that fails is an event; the others go on.
+/// Measures everything in `request`. Before the first run, `observer` gets an event for every
+/// planned script, in order. A case that fails is an event; the others continue.
 ///
-/// The benchmark of a [`Run`] is the name that the script reported; the label of [`Event::RunStarted`] begins with the
-/// name of [`Script`].
+/// The benchmark of a [`Run`] is the name that the script reported; the label of
+/// [`Event::RunStarted`] begins with the name of the [`Script`].
 ///
 /// # Errors
-/// Measuring as a whole is impossible, or the observer cannot print.
+/// Fails if measuring as a whole is impossible, or the observer fails.
 pub fn execute_scripts(
     request: &ScriptsRequest,
     observer: &mut dyn Observer,
@@ -85,7 +86,8 @@ pub fn execute_scripts(
     follow(&plans, observer)
 }
 
-/// Executes file after file, as the originals do; within a file, the runs of several variants are randomised.
+/// Executes file after file, like the original drivers; within a file, the runs of several variants
+/// are shuffled.
 fn follow(plans: &[(Description, Plan)], observer: &mut dyn Observer) -> anyhow::Result<()> {
     let runs = plans.iter().map(|(_, plan)| plan.slots().len()).sum();
     let cases = plans.iter().map(|(_, plan)| plan.jobs.len()).sum();
@@ -152,7 +154,7 @@ fn plan(description: &Description, request: &ScriptsRequest) -> anyhow::Result<P
     Ok(planned.plan(request.variants.clone(), &suite))
 }
 
-/// Hands on the events of one file; beginning and end belong to the whole request.
+/// Forwards the events of one file; start and end belong to the whole request.
 struct Inner<'a>(&'a mut dyn Observer);
 
 impl Observer for Inner<'_> {
@@ -164,7 +166,7 @@ impl Observer for Inner<'_> {
     }
 }
 
-/// The originals measure everything they were asked for.
+/// Never stops early: the original drivers measure everything requested.
 struct Never;
 
 impl Judge for Never {

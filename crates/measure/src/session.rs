@@ -1,6 +1,6 @@
-//! A session: measured as planned, kept while it is measured, read back.
+//! Measures a session as planned, storing it as it runs, and reads it back.
 //!
-//! Decides what is warned of beforehand and when a case needs no more runs. Start at [`measure`].
+//! Decides what to warn about beforehand and when a case needs no more runs. Start at [`measure`].
 
 use super::{
     Listener, Plans, SessionRequest, fleet, instructions, layout, pairs, rehearsal, roles, teller,
@@ -25,24 +25,25 @@ use std::path::Path;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// A session that was measured.
+/// A measured session.
 pub struct MeasuredSession {
-    /// What the store holds of it; see [`MeasuredSession::in_parts`].
+    /// The session as stored; see [`MeasuredSession::in_parts`].
     pub session: Session,
-    /// Whether its runs are left out, because they are so many that the store hands them out in parts only.
+    /// Whether its runs are omitted, because there are too many to load at once.
     pub in_parts: bool,
-    /// How measuring ended. An error ended it early, too: what was measured until then is part of the session.
+    /// How measuring ended. After an error, the session contains what was measured before it.
     pub ended: anyhow::Result<Ended>,
-    /// The largest number of runs that the plan needed.
+    /// Maximum number of runs that the plan needed.
     pub planned: usize,
-    /// How a later session may learn more in the same time.
+    /// How a later session could learn more in the same time.
     pub advice: Option<String>,
 }
 
-/// Executes the plan, stored while it runs, and reads the session back.
+/// Executes the plan, storing results as it runs, and reads the session back.
 ///
 /// # Errors
-/// The store cannot be read or begun. Failing benchmarks are part of the session.
+/// Fails if the store cannot be read or the session cannot be started. Failing benchmarks are part
+/// of the session.
 pub fn measure(
     mut plans: Plans,
     request: &SessionRequest,
@@ -71,10 +72,10 @@ pub fn measure(
     carry_out(plans, request, store, listener)
 }
 
-/// Like [`measure`], for those who measure several times and have warned themselves.
+/// Like [`measure`], without the checks and pre-flight warnings, which the caller has done already.
 ///
 /// # Errors
-/// As for [`measure`].
+/// See [`measure`].
 pub fn carry_out(
     plans: Plans,
     request: &SessionRequest,
@@ -113,7 +114,7 @@ pub fn carry_out(
     let mut ended = Ok(());
     let placement = (plan.design.experiment.as_mut()).and_then(|file| file.placement.as_mut());
     if let Some(placement) = placement.filter(|_| is_resumed) {
-        // Only now it is sure that nobody else measures this session.
+        // Only now is it certain that no other process measures this session.
         let own = roles::have_again(placement, listener);
         ended = own.map(|own| held = Some(own));
     }
@@ -121,8 +122,8 @@ pub fn carry_out(
         .and_then(|()| runner::execute(&plan, orders, &mut judge, &mut [&mut recorder, listener]));
     drop(held);
     if ended.is_err() {
-        // A full disk ends the measuring, but what was kept until then has been paid for. Where even this cannot be
-        // written, the end of this process says the same.
+        // Keep what was measured before an error such as a full disk. If even this cannot be
+        // written, the end of the process has the same effect.
         let end = Event::Finished { interrupted: true };
         let _ = recorder.observe(&end);
         let _ = listener.observe(&end);
@@ -138,8 +139,8 @@ pub fn carry_out(
     })
 }
 
-/// A session that was measured and ended like this, of a plan with so many runs. Its own runs are left out where they are too many
-/// to be in memory together.
+/// Reads back a session that ended like this, whose plan has `planned` runs. Omits the runs if
+/// there are too many to hold in memory.
 pub(super) fn read_back(
     store: &Store,
     number: i64,
@@ -161,13 +162,14 @@ pub(super) fn read_back(
     })
 }
 
-/// Builds what is built under all variants, so that no run waits for it, and what does not compile is said before any.
+/// Builds everything for all variants, so that no run waits for a build and compile errors come
+/// before the first run.
 pub(super) fn build_packages(plan: &Plan, listener: &mut Listener<'_>) -> anyhow::Result<()> {
     let tell = teller(listener);
     for job in &plan.jobs {
         for variant in &plan.variants {
             let built = harness::build(&job.source, variant, &tell);
-            // A build that the user ended failed because of it.
+            // If the user interrupted, that is why the build failed.
             process::check_interrupted()?;
             built?;
         }
@@ -175,7 +177,7 @@ pub(super) fn build_packages(plan: &Plan, listener: &mut Listener<'_>) -> anyhow
     Ok(())
 }
 
-/// Refuses processors that this process may not use.
+/// Rejects processors that this process may not use.
 pub(super) fn check_processors(plan: &Plan) -> anyhow::Result<()> {
     match &plan.pin {
         Some(pin) => Ok(pin.check_usable().context("in --pin")?),
@@ -183,7 +185,7 @@ pub(super) fn check_processors(plan: &Plan) -> anyhow::Result<()> {
     }
 }
 
-/// Refuses rules where no single run can be put aside and repeated.
+/// Rejects disturbance rules where single runs cannot be discarded and repeated.
 fn check_rules(plan: &Plan) -> anyhow::Result<()> {
     let Plan { design, shared, .. } = plan;
     ensure!(
@@ -202,7 +204,7 @@ fn check_rules(plan: &Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Warns of what would distort the figures, before any time is spent on them.
+/// Warns about what would distort the results, before spending time on them.
 fn warn_before(
     plans: &Plans,
     request: &SessionRequest,
@@ -219,10 +221,10 @@ fn warn_before(
     }
     let counting = plans.plan.design.counting.as_ref();
     if counting.is_some_and(|counting| !counting.times) {
-        // However busy a machine is, the instructions are the same.
+        // Instruction counts do not depend on how busy the machine is.
         return Ok(());
     }
-    // What confirms something has its order.
+    // The order of a confirmation is fixed.
     let may_be_paired = plans.plan.design.purpose == Purpose::Measured && !request.has_given_order;
     let advice = pairs::advice(&plans.plan).filter(|_| may_be_paired);
     match (environment::busy_machine(), advice) {
@@ -232,10 +234,10 @@ fn warn_before(
     }
 }
 
-/// Says that the machine is busy with other things, if it is.
+/// Warns if the machine is busy with other work.
 ///
 /// # Errors
-/// The listener's.
+/// Fails if the listener fails.
 pub fn warn_if_busy(listener: &mut Listener<'_>) -> anyhow::Result<()> {
     match environment::busy_machine() {
         Some(sentence) => listener.observe(&Event::Busy(&sentence)),
@@ -243,8 +245,9 @@ pub fn warn_if_busy(listener: &mut Listener<'_>) -> anyhow::Result<()> {
     }
 }
 
-/// A sentence where a fixed number of runs cannot give a verdict. Files that measure several cases in a run, and `--metric all`,
-/// make more comparisons than are counted here. What an experiment claims is judged by its own rules.
+/// A warning if a fixed number of runs cannot give a verdict. Files that measure several cases per
+/// run, and `--metric all`, make more comparisons than are counted here. Experiments have their own
+/// rules.
 pub fn reach_warning(plan: &Plan, settings: &Settings) -> Option<String> {
     if plan.design.experiment.is_some() || plan.design.counting.is_some() {
         return None;
@@ -259,7 +262,8 @@ pub fn reach_warning(plan: &Plan, settings: &Settings) -> Option<String> {
     analysis::out_of_reach(&plan.design, settings, comparisons)
 }
 
-/// Options that divide a run into samples say nothing to files that measure once per process.
+/// A warning that options for dividing a run into samples do not affect files that measure once per
+/// process.
 fn undivided_warning(plan: &Plan) -> Option<String> {
     let undivided = |job: &&harness::Job| !harness::for_kind(job.source.kind).divides_runs();
     let meaningless = |job: &harness::Job| {
@@ -299,7 +303,7 @@ pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
         metrics: Vec::new(),
         environment: surroundings(plan, &suite, request),
         origin: match (plan.design.purpose, request.origin()) {
-            // What is changed in the checkout takes no part in an old revision.
+            // Uncommitted changes of the checkout do not affect an old revision.
             (Purpose::Backfill, Some(origin)) => Some(Origin {
                 dirty: None,
                 ..origin
@@ -314,8 +318,8 @@ pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
     }
 }
 
-/// Digests of the files that say what benchmarks do. A program or a snippet is itself what changes, and so are figures
-/// in a file.
+/// Digests of the files that define what benchmarks do. Programs and snippets are left out, because
+/// they are what changes, and so are recorded figures.
 fn work(plan: &Plan) -> BTreeMap<String, String> {
     let is_benchmark = |source: &Source| {
         !source.is_program() && !matches!(source.kind, Kind::Snippet(_) | Kind::Fake)
@@ -332,8 +336,8 @@ fn work(plan: &Plan) -> BTreeMap<String, String> {
     digests.collect()
 }
 
-/// Machine and programs, asked once, before anything is measured. `known` are the versions of the
-/// baseline's program as it described its files; others are asked for theirs.
+/// Captures machine and programs once, before measuring. Versions of the baseline's program are
+/// known from describing its files; other programs are queried.
 fn surroundings(plan: &Plan, suite: &Suite, request: &SessionRequest) -> Environment {
     let first = plan.jobs.first();
     let program_of = |variant: &Variant| match first {
@@ -373,15 +377,15 @@ fn surroundings(plan: &Plan, suite: &Suite, request: &SessionRequest) -> Environ
     environment
 }
 
-/// The analysis as judge of when a case is decided.
+/// Stopping rule that asks the analysis whether a case is settled.
 pub(crate) struct Decider {
     rule: analysis::StopRule,
     looks: bool,
-    /// The rule that finds the steady part of every run, where its time is wanted as a metric.
+    /// The rule that finds the steady part of every run, if its time is a requested metric.
     steady: Option<SteadyRule>,
 }
 
-/// Whether runs say when a case needs no more of them, or a count of instructions is compared.
+/// Whether runs decide when a case is settled, or instruction counts are compared.
 fn looks(plan: &Plan) -> bool {
     let Plan {
         sampling, design, ..
@@ -390,7 +394,7 @@ fn looks(plan: &Plan) -> bool {
     !is_fixed || sampling.precision.is_some() || design.counting.is_some()
 }
 
-/// Whether runs are looked at as long as the plan is measured. If not, only those of open blocks are.
+/// Whether runs are needed until the end of the measurement. If not, only those of open blocks are.
 pub(crate) fn looks_back(plan: &Plan) -> bool {
     looks(plan) || plan.has_snippets()
 }

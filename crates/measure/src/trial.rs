@@ -1,4 +1,4 @@
-//! Every case once: does it work at all?
+//! Tries every case once to see whether it works.
 
 use super::{Listener, Plans};
 use speedwell_model::{Event, Failure, Observer};
@@ -6,24 +6,24 @@ use speedwell_runner::{self as runner, Ended};
 use std::collections::BTreeMap;
 use std::iter::repeat_n;
 
-/// What a trial saw.
+/// Result of a trial.
 #[derive(Debug)]
 pub struct Tried {
-    /// How many of its cases passed and failed, by the name of a file.
+    /// Numbers of passed and failed cases, by file name.
     pub files: BTreeMap<String, (usize, usize)>,
-    /// What failed, files that could not be described first.
+    /// Failures, starting with files that could not be described.
     pub failures: Vec<Failure>,
-    /// How long the process of each slot lived.
+    /// Lifetime of each slot's process.
     pub lived_ns: Vec<Option<u64>>,
     /// How it ended.
     pub ended: Ended,
     file_of_slot: Vec<String>,
 }
 
-/// Executes each case once under the first variant, those of an experiment under all.
+/// Executes each case once under the first variant; the cases of an experiment under all variants.
 ///
 /// # Errors
-/// The listener's.
+/// Fails if the listener fails.
 pub fn try_out(
     plans: &Plans,
     fail_fast: bool,
@@ -79,7 +79,7 @@ impl Observer for Tried {
                 if let Some(lived_ns) = self.lived_ns.get_mut(run.slot as usize) {
                     *lived_ns = Some(run.wall_ns);
                 }
-                // A file may hold several benchmarks, so their names do not tell it.
+                // A file may hold several benchmarks, so their names do not identify it.
                 let file = self.file_of_slot.get(run.slot as usize);
                 let file = file.unwrap_or(&run.case.benchmark).clone();
                 self.files.entry(file).or_default().0 += 1;

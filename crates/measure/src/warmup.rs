@@ -1,7 +1,8 @@
-//! Series from the first iteration on: from plans of ordinary runs to those of `warmup` and `--steady`.
+//! Records series from the first iteration on: turns plans of ordinary runs into those of `warmup`
+//! and `--steady`.
 //!
-//! Decides how many iterations a point has and how many points a process gives, from one run of every case that is thrown away.
-//! What is steady is decided by `analysis::warmup`. Start at [`as_series`].
+//! Decides how many iterations make a point and how many points a process gives, from one discarded
+//! run of every case. `analysis::warmup` decides what is steady. Start at [`as_series`].
 
 use super::{Listener, Plans, SessionRequest, carry_out};
 use anyhow::{Context, bail, ensure};
@@ -14,37 +15,38 @@ use speedwell_results::store::Store;
 use speedwell_runner::Ended;
 use std::time::Duration;
 
-/// How long the series of a process is.
+/// Length of a process's series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeriesLength {
-    /// 2000 points, or as many as there is time for in half a minute.
+    /// 2000 points, or as many as fit into half a minute.
     Usual,
-    /// So many iterations.
+    /// This many iterations.
     Iterations(u64),
-    /// About so long.
+    /// About this long.
     Time(Duration),
 }
 
-/// The points of a usual series: the iterations of Barrett et al., OOPSLA 2017.
+/// Points of a default series: the number of iterations in Barrett et al., OOPSLA 2017.
 const POINTS: u64 = 2000;
-/// And the longest time that it takes.
+/// Longest duration of a default series.
 const LONGEST: Duration = Duration::from_secs(30);
-/// More points than this are not kept: they become longer instead.
+/// Maximum number of points; longer series get longer points.
 const MOST_POINTS: u64 = 100_000;
-/// With fewer points no change of level could be found.
+/// Minimum number of points in which a change of level can be found.
 const FEWEST_POINTS: u64 = 50;
-/// A point is at least so long, or what interrupts a processor now and then would be most of it.
+/// Minimum duration of a point, so that occasional interrupts do not dominate it.
 const POINT_NS: f64 = 1e6;
-/// Where there are few iterations a point may be shorter, but not so short that reading the clock matters.
+/// If there are few iterations, a point may be shorter, but not so short that reading the clock
+/// matters.
 const LEAST_POINT_NS: f64 = 50e3;
-/// Iterations longer than this are points by themselves, if there are few of them.
+/// If there are few iterations, those longer than this become single points.
 const SHORT_NS: f64 = 20e3;
 
-/// Makes every run a series of this length, in which the steady part is looked for by `rule`.
+/// Turns every run into a series of this length, in which `rule` finds the steady part.
 ///
 /// # Errors
-/// Cases whose loop is not the harness's, an order that has no meaning here, a series that is too short. Interrupted while
-/// looking how long an iteration is.
+/// Fails if a case's loop is not the harness's, the order does not apply, the series is too short,
+/// or the user interrupts the discarded runs.
 pub fn as_series(
     mut plans: Plans,
     length: SeriesLength,
@@ -62,7 +64,7 @@ pub fn as_series(
     for job in &mut plans.plan.jobs {
         let name = job.label.clone();
         let of_job = runs.iter().filter(|run| run.case.id() == name);
-        // What a busy machine does to a sample makes it longer, never shorter.
+        // A busy machine makes a sample longer, never shorter.
         let every = of_job.flat_map(|run| &run.samples);
         let rates = every.filter(|sample| *sample.metric == *Metric::THROUGHPUT);
         let times = rates.map(|sample| 1e9 / sample.value);
@@ -77,7 +79,7 @@ pub fn as_series(
     Ok(plans)
 }
 
-/// Where nothing is known of a case because it failed: it will fail again, and say why.
+/// The division for a case that has failed: it will fail again and report why.
 fn usual(length: SeriesLength) -> Samples {
     let (count, iterations) = match length {
         SeriesLength::Iterations(count) => {
@@ -113,7 +115,7 @@ fn check(job: &Job) -> anyhow::Result<()> {
     )
 }
 
-/// One usual run of every case and variant: how long are iterations?
+/// Runs every case and variant once to find out how long iterations take.
 fn first_look(plans: &Plans, listener: &mut Listener<'_>) -> anyhow::Result<Vec<Run>> {
     listener.observe(&Event::Note("looking how long iterations are"))?;
     let mut plan = plans.plan.clone();
@@ -134,7 +136,7 @@ fn first_look(plans: &Plans, listener: &mut Listener<'_>) -> anyhow::Result<Vec<
     Ok(measured.session.runs)
 }
 
-/// What is measured beforehand is nobody's concern, and what fails then fails again.
+/// Ignores the events of discarded runs: what fails there will fail again.
 struct Silent;
 
 impl speedwell_model::Observer for Silent {
@@ -143,7 +145,7 @@ impl speedwell_model::Observer for Silent {
     }
 }
 
-/// How a process is divided whose iterations take so long.
+/// Divides a process whose iterations take this long.
 fn samples(length: SeriesLength, time_ns: f64) -> anyhow::Result<Samples> {
     let lasting = |ns: f64| (ns / time_ns).ceil().max(1.0) as u64;
     let (iterations, count) = match length {

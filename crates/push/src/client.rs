@@ -1,6 +1,6 @@
-//! Requests to the server: with the token, and with an error that says whether a later try may help.
+//! Requests to the server: sends the token, and reports whether a retry may help.
 //!
-//! Redirections are refused, since the token would go with them. Start at [`Client::send`].
+//! Rejects redirects, which would take the token along. Start at [`Client::send`].
 
 use crate::lines::Lines;
 use crate::place::Place;
@@ -13,23 +13,22 @@ use ureq::http::{Method, Request, Response, StatusCode};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
-/// How long connecting may take.
 const CONNECTING: Duration = Duration::from_secs(10);
-/// How long one request may take as a whole: 8 MiB take four minutes at 32 kB/s.
+/// Timeout of a whole request: 8 MiB take four minutes at 32 kB/s.
 const LIMIT: Duration = Duration::from_secs(300);
-/// Bytes of a session that goes in one request.
+/// Maximum size of a session that is sent in one request.
 const AT_ONCE: usize = 8 << 20;
-/// How often a server may say that the next line is another one.
+/// How often the server may ask for a line other than the next one.
 const MOST_MOVES: u32 = 100;
-/// So much of an answer is read.
+/// Maximum size of a response.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// A secret that nothing prints.
+/// A secret that is never printed.
 #[derive(Clone)]
 pub struct Token(String);
 
 impl Token {
-    /// Of a text, whose blanks at both ends are not part of it.
+    /// Creates a token, trimming whitespace.
     pub fn new(text: impl AsRef<str>) -> Token {
         Token(text.as_ref().trim().to_owned())
     }
@@ -41,30 +40,30 @@ impl fmt::Debug for Token {
     }
 }
 
-/// What became of a session that was sent.
+/// Outcome of sending a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
-    /// The server has it now.
+    /// The server has stored it.
     Stored,
-    /// The server had it.
+    /// The server already had it.
     Known,
 }
 
 /// Why a session was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// A later try may help.
+    /// A retry may help.
     #[error("{reason}")]
     Passing {
         /// What went wrong.
         reason: String,
-        /// When the server asks to be left alone until then.
+        /// The delay before a retry, if the server asks for one.
         after: Option<Duration>,
     },
-    /// No later try will help.
+    /// No retry will help.
     #[error("{reason}")]
     Refused {
-        /// What the server says.
+        /// The server's message.
         reason: String,
     },
 }
@@ -78,14 +77,14 @@ impl Failure {
     }
 }
 
-/// Talks to servers.
+/// Sends sessions to servers.
 #[derive(Debug)]
 pub struct Client {
     agent: Agent,
     token: Option<Token>,
 }
 
-/// An answer that is no failure, or one that says where to go on.
+/// A response that is not a failure, or that says where to continue.
 enum Answer {
     Done(StatusCode, Value),
     Elsewhere(u64),
@@ -93,12 +92,13 @@ enum Answer {
 }
 
 impl Client {
-    /// With the certificates that the system trusts, and a proxy if the environment names one.
+    /// Creates a client that trusts the system's certificates and uses the proxy that the
+    /// environment names.
     pub fn new(token: Option<Token>) -> Client {
         Client::trusting(token, Vec::new())
     }
 
-    /// The same, and further certificate authorities.
+    /// Like [`Client::new`], with additional certificate authorities.
     pub fn trusting(token: Option<Token>, authorities: Vec<Certificate<'static>>) -> Client {
         let certificates = rustls_native_certs::load_native_certs().certs;
         let roots = certificates
@@ -125,10 +125,10 @@ impl Client {
         }
     }
 
-    /// Sends a session, of which the server may have any part already.
+    /// Sends a session. The server may already have any part of it.
     ///
     /// # Errors
-    /// The server cannot be reached or does not take it.
+    /// Fails if the server is unreachable or rejects the session.
     pub fn send(&self, place: &Place, lines: &Lines<'_>) -> Result<Sent, Failure> {
         let address = place.session(lines.id);
         if let Some(text) = lines.text.at_once(AT_ONCE) {
@@ -176,7 +176,7 @@ impl Client {
                     return Ok(sent(status));
                 }
                 Answer::Done(status, _) => return Ok(sent(status)),
-                // Another process sends the same session, or what was here was dropped.
+                // Another process sends the same session, or the server dropped what it had.
                 Answer::Elsewhere(0) | Answer::Missing => {
                     return Err(Failure::passing(
                         "the server wants the session again from its beginning",
@@ -214,10 +214,10 @@ impl Client {
     }
 }
 
-/// The certificate authorities in a text in PEM.
+/// Parses the certificate authorities in a PEM file.
 ///
 /// # Errors
-/// There is none in it, or one that cannot be read.
+/// Fails if there is none, or one cannot be parsed.
 pub fn authorities(pem: &[u8]) -> Result<Vec<Certificate<'static>>, String> {
     let parts = ureq::tls::parse_pem(pem).map(|part| part.map_err(|error| error.to_string()));
     let mut found = Vec::new();
@@ -232,7 +232,7 @@ pub fn authorities(pem: &[u8]) -> Result<Vec<Certificate<'static>>, String> {
     Ok(found)
 }
 
-/// Why a server was not reached, with what to do where it has a certificate that is not believed.
+/// Explains why a server was not reached, with advice if its certificate is not trusted.
 fn unreached(words: &str) -> String {
     const CERTIFICATE: &str = "invalid peer certificate: ";
     let Some((_, why)) = words.split_once(CERTIFICATE) else {
@@ -263,7 +263,7 @@ fn sent(status: StatusCode) -> Sent {
     }
 }
 
-/// One that the server has, if it is the same.
+/// Accepts a session that the server already has, if it is the same.
 fn known(body: &Value, lines: &Lines<'_>) -> Result<Sent, Failure> {
     if body["sha256"] == lines.sha256 {
         return Ok(Sent::Known);
@@ -278,7 +278,6 @@ fn place_of(body: &Value) -> Result<u64, Failure> {
     lines.ok_or_else(|| Failure::passing("the server does not say how far it is"))
 }
 
-/// What an answer means.
 fn judged(mut answer: Response<Body>) -> Result<Answer, Failure> {
     let status = answer.status();
     let after = answer.headers().get("retry-after");
@@ -291,7 +290,7 @@ fn judged(mut answer: Response<Body>) -> Result<Answer, Failure> {
     let text = text.map_err(|error| Failure::passing(format!("the answer breaks off: {error}")))?;
     let body: Value = serde_json::from_str(&text).unwrap_or_default();
     if status.is_success() {
-        // What is no answer of ours comes from something in between.
+        // Any other response comes from an intermediary.
         return if body["state"].is_string() {
             Ok(Answer::Done(status, body))
         } else {
@@ -320,7 +319,6 @@ fn judged(mut answer: Response<Body>) -> Result<Answer, Failure> {
     })
 }
 
-/// The words of a refusal.
 fn said(status: StatusCode, body: &Value) -> String {
     if status.is_redirection() {
         return format!(
@@ -342,12 +340,13 @@ fn said(status: StatusCode, body: &Value) -> String {
     words
 }
 
-/// Text packed by gzip, and whether it is: what becomes smaller beyond belief would be taken for a bomb, and goes as it is.
+/// Compresses text with gzip and returns whether it did. Text that compresses too well would be
+/// taken for a zip bomb, so it is sent as is.
 pub(crate) fn packed(text: &[u8]) -> (Vec<u8>, bool) {
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     let written = packer.write_all(text).and_then(|()| packer.finish());
     match written {
-        // A limit of the server is 100.
+        // The server's limit is a ratio of 100.
         Ok(packed) if packed.len() < text.len() && packed.len() * 80 > text.len() => (packed, true),
         _ => (text.to_vec(), false),
     }

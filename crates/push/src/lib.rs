@@ -1,8 +1,9 @@
-//! Sends sessions to a server of Speedwell, once, whatever becomes of the answers.
+//! Sends sessions to a Speedwell server, exactly once even if responses are lost.
 //!
-//! [`Place`] is a project on a server; [`Client::send`] sends the lines of a session there: small ones in one request,
-//! others in parts, going on where the server says that it is. A failure says whether a later try may help; when that is
-//! made, and what is kept meanwhile, is decided elsewhere. This crate knows no session, only its lines and their digest.
+//! [`Place`] is a project on a server; [`Client::send`] sends the lines of a session there: small
+//! sessions in one request, others in parts, resuming where the server says. A failure says whether
+//! a retry may help; when to retry, and what to keep until then, is decided elsewhere. This crate
+//! knows nothing about a session but its lines and their digest.
 //!
 //! ```no_run
 //! use speedwell_push::{Client, Failure, Lines, Place, Sent, Text};

@@ -1,28 +1,28 @@
-//! The lines of a session, cut into parts that one request each can carry: in memory, or in a file where they are many. Start at
-//! [`Lines`].
+//! The lines of a session, split into parts that fit into one request each: in memory, or in a file
+//! if there are many. Start at [`Lines`].
 
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
 
-/// Bytes of a part, unless a single line is longer.
+/// Bytes per part, unless a single line is longer.
 const PART: usize = 1 << 20;
-/// Of so many lines in a file, it is known where the first one begins.
+/// Number of lines per recorded offset in a file.
 const EVERY: u64 = 1024;
 
 /// The lines of a session.
 #[derive(Debug, Clone, Copy)]
 pub struct Lines<'a> {
-    /// Its identity.
+    /// ID of the session.
     pub id: &'a str,
-    /// All lines with their ends; the first is the header.
+    /// All lines with their newlines; the first is the header.
     pub text: Text<'a>,
-    /// The SHA-256 of them, in hexadecimal digits.
+    /// SHA-256 of the lines, in hexadecimal.
     pub sha256: &'a str,
 }
 
-/// Where lines are.
+/// Where the lines are stored.
 #[derive(Debug, Clone, Copy)]
 pub enum Text<'a> {
     /// In memory.
@@ -31,17 +31,17 @@ pub enum Text<'a> {
     Filed(&'a Filed),
 }
 
-/// A file of lines, of which only a part is in memory at a time.
+/// A file of lines that is read in parts.
 #[derive(Debug)]
 pub struct Filed {
     file: File,
     count: u64,
-    /// Where every 1024th line begins, from the first on.
+    /// Offset of every 1024th line, starting with the first.
     marks: Vec<u64>,
 }
 
 impl<'a> Text<'a> {
-    /// All of it, unless these are more bytes or in a file.
+    /// The whole text, unless it is longer than `most` bytes or in a file.
     pub(crate) fn at_once(self, most: usize) -> Option<&'a [u8]> {
         match self {
             Text::Here(text) => (text.len() <= most).then_some(text),
@@ -49,7 +49,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// How many lines there are.
+    /// Number of lines.
     pub(crate) fn count(self) -> u64 {
         match self {
             Text::Here(text) => memchr::memchr_iter(b'\n', text).count() as u64,
@@ -57,10 +57,11 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The lines from a number on, as many as one part carries; nothing at the end. The header goes alone.
+    /// Returns the lines from a number on, as many as fit into one part; empty at the end. The
+    /// header goes alone.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Fails if the file cannot be read.
     pub(crate) fn part(self, from: u64) -> io::Result<Cow<'a, [u8]>> {
         match self {
             Text::Here(text) => Ok(Cow::Borrowed(part_of(text, from))),
@@ -92,10 +93,10 @@ fn part_of(text: &[u8], from: u64) -> &[u8] {
 }
 
 impl Filed {
-    /// Fills an empty file with the lines that `write` gives.
+    /// Fills an empty file with the lines that `write` produces.
     ///
     /// # Errors
-    /// The file cannot be written, or what `write` says.
+    /// Fails if the file cannot be written or `write` fails.
     pub fn write<E: From<io::Error>>(
         file: File,
         write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
@@ -114,7 +115,7 @@ impl Filed {
         Ok(Filed { file, count, marks })
     }
 
-    /// All bytes in order, some at a time.
+    /// All bytes in order, in chunks.
     pub fn chunks(&self) -> impl Iterator<Item = io::Result<Vec<u8>>> + '_ {
         let mut offset = 0;
         std::iter::from_fn(move || {
@@ -157,7 +158,7 @@ impl Filed {
     }
 }
 
-/// A file that is written, with what is known of its lines.
+/// A file being written, with the count and offsets of its lines.
 struct Counted<'a> {
     to: BufWriter<&'a File>,
     bytes: u64,
@@ -183,7 +184,7 @@ impl Write for Counted<'_> {
     }
 }
 
-/// What a file holds from some byte on.
+/// The content of a file from an offset on.
 struct Rest<'a> {
     file: &'a File,
     offset: u64,
@@ -223,7 +224,7 @@ mod tests {
         text += "last\n";
         let file = tempfile::tempfile().expect("a file");
         let filed = Filed::write(file, |out| {
-            // Lines need not come one by one.
+            // Writes need not end at line ends.
             text.as_bytes()
                 .chunks(1013)
                 .try_for_each(|some| out.write_all(some))

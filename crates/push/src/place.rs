@@ -1,4 +1,4 @@
-//! Where sessions are sent: a project on a server.
+//! The destination of sessions: a project on a server.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,23 +6,23 @@ use std::str::FromStr;
 /// A project on a server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// Without the project and without a slash at its end.
+    /// Base URL, without the project and a trailing slash.
     server: String,
     project: String,
 }
 
-/// Why a text is no project on a server.
+/// Why a text does not identify a project on a server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misplaced {
-    /// It is not an address.
+    /// It is not the address of a project.
     #[error("'{0}' is no address of a project on a server\nhint: https://HOST/PROJECT")]
     Address(String),
-    /// Others on the way would read the token.
+    /// The token would be sent unencrypted.
     #[error(
         "'{0}' is not encrypted, so that the token could be read on its way\nhint: https://; http:// only leads to this machine"
     )]
     Plain(String),
-    /// It holds what belongs elsewhere.
+    /// It contains credentials.
     #[error(
         "the address holds a user or a password, which everybody who lists processes can read\nhint: set SPEEDWELL_TOKEN"
     )]
@@ -30,7 +30,7 @@ pub enum Misplaced {
 }
 
 impl Place {
-    /// The address of a session of it in the API.
+    /// Address of a session of the project in the API.
     pub(crate) fn session(&self, id: &str) -> String {
         format!("{}/api/v1/{}/sessions/{id}", self.server, self.project)
     }

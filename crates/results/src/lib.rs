@@ -1,7 +1,9 @@
-//! Where sessions come from and where they are stored.
+//! Import, exchange and storage of sessions.
 //!
-//! [`store`] is Speedwell's own database, [`formats`] reads and writes files: result files of other programs and Speedwell's own
-//! JSON Lines, [`spool`] what a machine of a fleet writes while it measures. [`foreign`] reads what other programs print into plain figures and knows nothing of sessions.
+//! [`store`] is Speedwell's own database. [`formats`] reads and writes files: result files of other
+//! programs and Speedwell's own JSON Lines. [`spool`] is the log a fleet machine writes while it
+//! measures. [`foreign`] parses the output of other programs into plain figures and knows nothing
+//! of sessions.
 
 pub mod foreign;
 pub mod formats;

@@ -466,7 +466,7 @@ pub fn program_side(
         }
         bail!(
             "'{place}' is a program, but was not built with google/benchmark, another suite or speedwell.hpp\n\
-             hint: docs/guide/suites.md tells how a suite is described; as a command it is measured by: speedwell eval sh {}",
+             hint: docs/reference/suites.md tells how a suite is described; as a command it is measured by: speedwell eval sh {}",
             quote(place)
         );
     }

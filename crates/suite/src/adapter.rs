@@ -1,7 +1,9 @@
-//! Adapters: how benchmarks of another suite are listed, executed one by one, and read, as a table `[suite.NAME]`.
+//! Adapters: tables `[suite.NAME]` that define how benchmarks of another suite are listed, executed
+//! one by one, and read.
 //!
-//! Decides what such a table may say and checks it whole. It must not know how processes are started or what outputs mean.
-//! Start at [`Adapter::read_all`]; docs/guide/suites.md describes the keys.
+//! Decides what such a table may contain and checks all of it. Knows nothing of how processes are
+//! started or what outputs mean. Start at [`Adapter::read_all`]; docs/reference/suites.md describes the
+//! keys.
 
 use super::part::{Part, nearest_of};
 use super::tree;
@@ -13,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Placeholders that texts of an adapter may have. `options`, `arguments` and `parameters` are whole words that become
-/// several or none.
+/// Placeholders in texts of an adapter. `options`, `arguments` and `parameters` are whole arguments
+/// that expand to zero or more.
 const PLACEHOLDERS: [&str; 21] = [
     "program",
     "file",
@@ -39,12 +41,12 @@ const PLACEHOLDERS: [&str; 21] = [
     "parameters",
 ];
 
-/// How one suite is driven.
+/// How to run one suite.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Adapter {
-    /// The name of its table: `google-benchmark`.
+    /// Name of its table: `google-benchmark`.
     pub name: String,
-    /// What the table says.
+    /// Contents of the table.
     pub keys: AdapterKeys,
 }
 
@@ -52,110 +54,117 @@ pub struct Adapter {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdapterKeys {
-    /// How a target of the suite is known without executing it. Without this, only 'NAME:TARGET' is one.
+    /// How to recognize a target of the suite without executing it. Without this, only
+    /// 'NAME:TARGET' is one.
     pub recognise: Option<Recognise>,
-    /// The program that executes targets, such as "java". Without it a target is itself the program.
+    /// Program that executes targets, such as "java". Without it, the target itself is the program.
     pub program: Option<String>,
-    /// A command that builds `{output}` out of the target, which is then recognised in turn; or "cargo".
+    /// Command that builds `{output}` from the target, which is then recognized in turn; or
+    /// "cargo".
     pub build: Option<Build>,
-    /// The command that lists the cases.
+    /// Command that lists the cases.
     pub list: Vec<String>,
-    /// A pattern of a line of the list, with groups `name` and, for words such as `k=v`, `params`. Without it the list is
-    /// read as results are.
+    /// Pattern for a line of the list, with groups `name` and, for `k=v` pairs, `params`. Without
+    /// it, the list is read like results.
     pub case: Option<String>,
-    /// A command that executes one listed case shortly to learn the cases in it, which it prints as results.
+    /// Command that executes one listed case briefly to find the cases in it, which it prints as
+    /// results.
     pub expand: Vec<String>,
-    /// The command that executes one case.
+    /// Command that executes one case.
     pub run: Vec<String>,
-    /// Words for each parameter of a case, with `{key}` and `{value}`, in place of the word `{parameters}`.
+    /// Arguments for each parameter of a case, with `{key}` and `{value}`; they replace the
+    /// argument `{parameters}`.
     pub parameters: Vec<String>,
-    /// Variables of its processes.
+    /// Environment variables of its processes.
     pub environment: BTreeMap<String, String>,
-    /// The form of results.
+    /// Format of results.
     pub read: Read,
-    /// The file of results, by a pattern such as `**/sample.json`, where it is not `{output}`; it lies in `{scratch}`.
+    /// Pattern of the result file, such as `**/sample.json`, if it is not `{output}`; it lies in
+    /// `{scratch}`.
     pub output: Option<String>,
-    /// With `read = "json"`: where results are, such as `results[*]`.
+    /// With `read = "json"`: path of the results, such as `results[*]`.
     pub results: String,
-    /// With `read = "json"`: where the name of a result is; without it there is one result.
+    /// With `read = "json"`: path of the name of a result; without it, there is one result.
     pub name: Option<String>,
-    /// With `read = "json"`: where the samples of a result are: a number or a list.
+    /// With `read = "json"`: path of the samples of a result, a number or a list.
     pub samples: Option<String>,
-    /// With `read = "lines"`: a pattern with groups `value` and, where lines have them, `name` and `unit`.
+    /// With `read = "lines"`: pattern with groups `value` and, if lines have them, `name` and
+    /// `unit`.
     pub line: Option<String>,
-    /// The unit of samples; times are stored in nanoseconds.
+    /// Unit of samples; times are stored in nanoseconds.
     pub unit: Option<String>,
-    /// What is good, where the unit does not say it.
+    /// Which direction is good, if the unit does not imply it.
     pub better: Option<Direction>,
-    /// Words for -t, -n, -i and -w.
+    /// Arguments for -t, -n, -i and -w.
     pub options: Options,
-    /// What is asked for unless the user asks for something else; without it, what the suite itself does.
+    /// Defaults of the user's options, instead of the suite's own.
     pub usual: Usual,
-    /// Words for a trial (--test) in place of all options.
+    /// Arguments for a trial (--test) that replace all options.
     pub trial: Option<Vec<String>>,
-    /// Options of the user that would start several cases or write elsewhere.
+    /// User options that would start several cases or write elsewhere.
     pub refuse: Vec<String>,
-    /// How the version of the suite is found.
+    /// How to determine the version of the suite.
     pub version: Option<Version>,
-    /// The oldest version whose benchmarks can be measured, such as "3".
+    /// Oldest version whose benchmarks can be measured, such as "3".
     pub minimum: Option<String>,
-    /// A pattern of what `run` prints where a benchmark is skipped and so has no results; a group `reason` is why.
+    /// Pattern of the output of `run` for a skipped benchmark, which has no results; a group
+    /// `reason` captures the reason.
     pub skipped: Option<String>,
-    /// What to install where the program or the suite is missing.
+    /// What to install if the program or the suite is missing.
     pub install: Option<String>,
-    /// A pattern of what `list` says where the program is there and the suite is not.
+    /// Pattern of the output of `list` if the program is installed but the suite is not.
     pub missing: Option<String>,
 }
 
-/// How a target is known. What is given must all hold.
+/// Criteria that identify a target. All given ones must hold.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Recognise {
-    /// A text in the file, or several of which one is enough.
+    /// Text in the file, or several, one of which suffices.
     pub content: Texts,
-    /// A pattern that the text of the file matches.
+    /// Pattern that matches the text of the file.
     pub pattern: Option<String>,
-    /// A pattern of the file's name: `*` is any text, `{a,b}` one of several.
+    /// Pattern of the file name: `*` is any text, `{a,b}` an alternative.
     pub glob: Option<String>,
-    /// What the file begins like.
+    /// Type of the file by its first bytes.
     pub kind: Option<FileKind>,
-    /// The target is a folder that has a file of each of these name patterns; then `pattern` and `content` are about those
-    /// of the last one.
+    /// The target is a folder that has a file for each of these name patterns; `pattern` and
+    /// `content` then apply to files that match the last one.
     pub folder: Texts,
 }
 
-/// One text, or several.
+/// One or several texts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename = "$one-or-more")]
 #[schemars(inline, with = "Many<String>")]
 pub struct Texts(pub Vec<String>);
 
-/// What a file begins like.
+/// Type of a file by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FileKind {
-    /// A program of this system.
+    /// Executable of this system.
     Elf,
-    /// A ZIP archive, as a jar is.
+    /// ZIP archive, such as a jar.
     Zip,
     /// Text.
     Text,
 }
 
-/// How programs are built out of a target.
+/// How programs are built from a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]
 pub enum Build {
-    /// A command that makes `{output}`.
+    /// Command that creates `{output}`.
     #[serde(rename = "a list")]
     Command(Vec<String>),
-    /// By cargo, which names every bench target that it has built.
+    /// Cargo, which reports every bench target that it built.
     #[serde(rename = "a text")]
     Tool(Tool),
 }
 
-/// A tool whose answer names what it has built.
+/// Build tool that reports its outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Tool {
@@ -163,24 +172,24 @@ pub enum Tool {
     Cargo,
 }
 
-/// The form of results.
+/// Format of results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Read {
-    /// JSON with results at given places.
+    /// JSON with results at given paths.
     #[default]
     Json,
-    /// Text of which some lines match a pattern.
+    /// Text with lines that match a pattern.
     Lines,
     /// JSON of google/benchmark.
     GoogleBenchmark,
-    /// Text of `go test -bench`.
+    /// Output of `go test -bench`.
     GoBench,
     /// `sample.json` of criterion.
     Criterion,
-    /// The table of divan.
+    /// Table printed by divan.
     Divan,
-    /// Text of Rust's own test harness.
+    /// Output of Rust's built-in test harness.
     Libtest,
     /// JSON of JMH, and its list with parameters.
     Jmh,
@@ -190,11 +199,11 @@ pub enum Read {
     Pyperf,
     /// XML of Catch2.
     Catch2,
-    /// JSON of `vitest bench`, and what it prints of benchmarks that it skips.
+    /// JSON of `vitest bench`, and its output for skipped benchmarks.
     Vitest,
 }
 
-/// What is good.
+/// Which direction is good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -204,12 +213,12 @@ pub enum Direction {
     More,
 }
 
-/// Words that a command gets for our options. `{seconds}`, `{ms}` and `{ns}` are the length of a sample,
-/// `{total_seconds}` and `{total_ms}` that of all samples together, `{count}` is a number.
+/// Arguments of a command for our options. `{seconds}`, `{ms}` and `{ns}` are the length of a
+/// sample, `{total_seconds}` and `{total_ms}` that of all samples together, `{count}` is a number.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// Whenever something is measured.
+    /// For every measurement.
     pub always: Option<Vec<String>>,
     /// For -t, the length of a sample.
     pub time: Option<Vec<String>>,
@@ -221,33 +230,34 @@ pub struct Options {
     pub warmup: Option<Vec<String>>,
 }
 
-/// What is usual.
+/// Defaults of the user's options.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Usual {
-    /// The length of a sample in milliseconds.
+    /// Length of a sample in milliseconds.
     pub time_ms: Option<u32>,
-    /// The number of samples.
+    /// Number of samples.
     pub samples: Option<u32>,
-    /// The time before the first sample in milliseconds.
+    /// Time before the first sample in milliseconds.
     pub warmup_ms: Option<u32>,
 }
 
-/// How the version of a suite is found.
+/// How to determine the version of a suite.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]
 pub enum Version {
-    /// A command, whose first number with dots is the version.
+    /// Command whose output contains the version as its first number with dots.
     #[serde(rename = "a list")]
     Command(Vec<String>),
-    /// A pattern in the bytes of the program; its first group is the version.
+    /// Pattern in the bytes of the program; its first group is the version.
     #[serde(rename = "a text")]
     Content(String),
 }
 
 impl Adapter {
-    /// `hint: install ...` on a line of its own, to be put behind an error; nothing where the table does not say what.
+    /// Returns `hint: install ...` on a line of its own, to be appended to an error; empty if the
+    /// table has no `install`.
     pub fn install_hint(&self) -> String {
         let install = self.keys.install.iter();
         install
@@ -255,8 +265,8 @@ impl Adapter {
             .collect()
     }
 
-    /// Whether its results may have processor time: of the known forms only that of google/benchmark has it. What a command builds
-    /// may be such a program, unless the table says which form its results have.
+    /// Whether its results may contain CPU time: of the known formats only that of google/benchmark
+    /// does. A command may build such a program, unless the table specifies another format.
     pub fn may_report_processor_time(&self) -> bool {
         match (&self.keys.build, self.keys.read) {
             (Some(Build::Command(_)), Read::Json) => true,
@@ -264,34 +274,34 @@ impl Adapter {
         }
     }
 
-    /// Reads all tables `[suite.NAME]` of a text in TOML. Other tables are somebody else's.
+    /// Parses all tables `[suite.NAME]` of a TOML text, ignoring other tables.
     ///
     /// # Errors
-    /// It is not TOML, or a table says something that has no meaning; the message names the line.
+    /// The text is not TOML, or a table is invalid; the message names the line.
     pub fn read_all(text: &str) -> Result<Vec<Adapter>> {
         read_tables(&Part::top(&tree::parse_toml(text)?))
     }
 
-    /// Reads those that were checked before, as a text that comes with this program: compiling its patterns takes longer than
-    /// most commands that name a suite.
+    /// Parses tables that were checked before, such as those bundled with this program: compiling
+    /// their patterns takes longer than most commands that name a suite.
     ///
     /// # Errors
-    /// It is not TOML, or has unknown keys.
+    /// The text is not TOML, or has unknown keys.
     pub fn read_checked(text: &str) -> Result<Vec<Adapter>> {
         tables(&Part::top(&tree::parse_toml(text)?), |_, _| Ok(()))
     }
 
-    /// Reads those of a file.
+    /// Reads the tables of a file.
     ///
     /// # Errors
-    /// As [`Adapter::read_all`], and if the file cannot be read.
+    /// As for [`Adapter::read_all`], and if the file cannot be read.
     pub fn read_file(file: &Path) -> Result<Vec<Adapter>> {
         let read = || Adapter::read_all(&std::fs::read_to_string(file)?);
         read().with_context(|| format!("in '{}'", file.display()))
     }
 }
 
-/// The adapters of a file.
+/// Reads the adapters of a file.
 pub(crate) fn read_tables(top: &Part) -> Result<Vec<Adapter>> {
     tables(top, check)
 }
@@ -373,7 +383,7 @@ fn check_placeholders(part: &Part) -> Result<()> {
         "version",
     ] {
         let Some(node) = part.get(key) else { continue };
-        // A pattern has braces of its own.
+        // A pattern has its own braces.
         if key == "version" && node.text().is_some() {
             continue;
         }

@@ -1,7 +1,7 @@
-//! The file of a fleet, `fleet.toml`: which machines there are, what they are called, and who gives them.
+//! The file of a fleet, `fleet.toml`: its machines, their names, and the engine that provides them.
 //!
-//! It decides what the file may say and where it lies; whether a machine answers is known elsewhere. Nothing in it can become
-//! an option of another program or text of a shell. Start at [`FleetFile::find`].
+//! Decides its contents and location; other code checks whether a machine responds. No value can
+//! become an option of another program or be interpreted by a shell. Start at [`FleetFile::find`].
 
 use super::labels::is_name;
 use super::part::{Part, nearest_of};
@@ -13,67 +13,67 @@ use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-/// What the file is called.
+/// Name of the file.
 pub const NAME: &str = "fleet.toml";
 
-/// Who gives machines.
+/// What provides machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineKind {
-    /// A line to each by OpenSSH.
+    /// OpenSSH connections to each.
     Ssh,
-    /// The queue of Slurm.
+    /// The Slurm queue.
     Slurm,
     /// This machine under several names, one after the other: for trying out a fleet.
     Local,
 }
 
-/// A fleet as its file describes it.
+/// A fleet as described by its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetFile {
-    /// The file.
+    /// Path of the file.
     pub file: PathBuf,
-    /// Who gives machines.
+    /// What provides machines.
     pub engine: EngineKind,
-    /// A folder that all machines and this one see as the same.
+    /// Folder shared by all machines and this one.
     pub folder: Option<PathBuf>,
     /// Options of Slurm.
     pub slurm: SlurmOptions,
-    /// What is read in the place of `~/.ssh/config`.
+    /// File that replaces `~/.ssh/config`.
     pub ssh_config: Option<PathBuf>,
-    /// Machines that are named.
+    /// Declared machines.
     pub machines: Vec<MachineEntry>,
 }
 
-/// What Slurm is asked for beside a machine.
+/// Options of Slurm allocations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SlurmOptions {
-    /// The partition.
+    /// Partition.
     pub partition: Option<String>,
-    /// The account that pays.
+    /// Account to charge.
     pub account: Option<String>,
-    /// The reservation.
+    /// Reservation.
     pub reservation: Option<String>,
-    /// The longest time of one job.
+    /// Time limit of a job.
     pub time: Option<Duration>,
-    /// Frequencies of processors, as `--cpu-freq` takes them.
+    /// Processor frequencies, as for `--cpu-freq`.
     pub cpu_freq: Option<String>,
-    /// Cores that are left to the system.
+    /// Cores reserved for the system.
     pub core_spec: Option<u16>,
 }
 
 /// One `[[machine]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineEntry {
-    /// The host for ssh, the node for Slurm.
+    /// Host for ssh, node for Slurm.
     pub name: String,
-    /// Names that it shares with others.
+    /// Labels, which several machines may share.
     pub labels: Vec<String>,
-    /// The folder there that is ours.
+    /// Our folder on the machine.
     pub folder: Option<PathBuf>,
-    /// The program to use there, where the one that is sent cannot run.
+    /// Program to use there, if the one that is sent cannot run.
     pub binary: Option<PathBuf>,
-    /// Where other machines reach it, where that is not where this one does.
+    /// Address for other machines, if it differs from the one used here.
     pub address: Option<IpAddr>,
 }
 
@@ -104,7 +104,7 @@ struct MachineKeys {
     address: Option<String>,
 }
 
-/// Keys that only Slurm has.
+/// Keys that only Slurm supports.
 const OF_SLURM: [&str; 6] = [
     "partition",
     "account",
@@ -115,11 +115,11 @@ const OF_SLURM: [&str; 6] = [
 ];
 
 impl FleetFile {
-    /// The file in the nearest folder upwards from `here` that has one, up to the root of the project; else that of the user, in
-    /// `settings`.
+    /// Finds the file in the nearest folder from `here` up to the root of the project, else that of
+    /// the user, in `settings`.
     ///
     /// # Errors
-    /// It cannot be read, or says something that has no meaning.
+    /// The file cannot be read, or is invalid.
     pub fn find(here: &Path, settings: Option<&Path>) -> Result<Option<FleetFile>> {
         let root = project::root(here).unwrap_or(here);
         let folders = here
@@ -133,7 +133,7 @@ impl FleetFile {
     /// Reads a file.
     ///
     /// # Errors
-    /// It cannot be read, or says something that has no meaning.
+    /// The file cannot be read, or is invalid.
     pub fn read(file: &Path) -> Result<FleetFile> {
         let read = || FleetFile::parse(file, &std::fs::read_to_string(file)?);
         read().with_context(|| format!("in '{}'", file.display()))
@@ -236,7 +236,7 @@ fn address(part: &Part<'_>, text: Option<String>) -> Result<Option<IpAddr>> {
     text.map(read).transpose()
 }
 
-/// An absolute path without anything that a shell or tar could take for something else.
+/// Checks an absolute path without characters that a shell or tar would interpret.
 fn folder(part: &Part<'_>, key: &str, text: Option<String>) -> Result<Option<PathBuf>> {
     let Some(text) = text else { return Ok(None) };
     let path = PathBuf::from(&text);
@@ -261,7 +261,8 @@ fn time(part: &Part<'_>, text: Option<String>) -> Result<Option<Duration>> {
     read.map(Some).ok_or_else(wrong)
 }
 
-/// `2000000`, `low-medium`, `performance`: words and numbers joined by `-` and `:`.
+/// Checks frequencies like `2000000`, `low-medium`, `performance`: words and numbers joined by `-`
+/// and `:`.
 fn frequencies(part: &Part<'_>, text: Option<String>) -> Result<Option<String>> {
     let Some(text) = text else { return Ok(None) };
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-:".contains(&byte);

@@ -1,20 +1,21 @@
-//! Which machines of a fleet are meant: names and labels joined by `&`, `|`, `!` and brackets.
+//! Selects machines of a fleet: names and labels joined by `&`, `|`, `!` and brackets.
 //!
-//! It decides what a name is and what such a text means; which machines there are is known elsewhere. The grammar, from loose
-//! to tight: `a | b`, `a & b`, `!a`, `( ... )`. Start at [`Labels`].
+//! Decides what a name is and how such a text is evaluated; the machines are known elsewhere. The
+//! grammar, from lowest to highest precedence: `a | b`, `a & b`, `!a`, `( ... )`. Start at
+//! [`Labels`].
 
 use super::part::nearest_of;
 use anyhow::{Result, bail, ensure};
 use std::fmt;
 use std::str::FromStr;
 
-/// The longest name of a machine or label.
+/// Maximum length of the name of a machine or label.
 const LONGEST_NAME: usize = 64;
-/// How deep brackets may be nested.
+/// Maximum nesting of brackets.
 const DEEPEST: usize = 32;
 
-/// Whether `text` can be the name of a machine or a label: letters, digits, `.`, `_` and `-`, the first a letter or digit. So
-/// no name is an option or means anything to a shell.
+/// Whether `text` can be the name of a machine or a label: letters, digits, `.`, `_` and `-`, the
+/// first a letter or digit. So no name is an option or has a meaning in a shell.
 pub fn is_name(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     text.len() <= LONGEST_NAME
@@ -25,21 +26,21 @@ pub fn is_name(text: &str) -> bool {
             .is_some_and(|first| first.is_ascii_alphanumeric())
 }
 
-/// A choice among machines.
+/// A selection of machines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Labels {
-    /// Those that have this name or label.
+    /// Machines with this name or label.
     Name(String),
-    /// All others.
+    /// All other machines.
     Not(Box<Labels>),
-    /// Those in both.
+    /// Machines in both selections.
     And(Box<Labels>, Box<Labels>),
-    /// Those in either.
+    /// Machines in either selection.
     Or(Box<Labels>, Box<Labels>),
 }
 
 impl Labels {
-    /// Whether a machine that goes by these names is among them.
+    /// Whether it selects a machine with these names.
     pub fn fits(&self, has: &dyn Fn(&str) -> bool) -> bool {
         match self {
             Labels::Name(name) => has(name),
@@ -49,7 +50,7 @@ impl Labels {
         }
     }
 
-    /// Every name in it, in order of appearance.
+    /// Returns every name in it, in order of appearance.
     pub fn names(&self) -> Vec<&str> {
         match self {
             Labels::Name(name) => vec![name],
@@ -60,8 +61,10 @@ impl Labels {
         }
     }
 
+    /// Checks that all names in it are known.
+    ///
     /// # Errors
-    /// It has a name that is not among `known`; the message has those that are.
+    /// A name is not in `known`; the message suggests known ones.
     pub fn ensure_known(&self, known: &[String]) -> Result<()> {
         let is_unknown = |name: &&str| !known.iter().any(|known| known == name);
         if let Some(name) = self.names().into_iter().find(is_unknown) {
@@ -104,7 +107,7 @@ impl fmt::Display for Labels {
     }
 }
 
-/// Names and signs.
+/// Splits a text into names and symbols.
 fn words(text: &str) -> Result<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
     let mut is_inside = false;
@@ -207,7 +210,7 @@ mod tests {
         assert_eq!(chosen("lab&!zen4", &machines), [1]);
         assert_eq!(chosen("b | c", &machines), [1, 2]);
         assert_eq!(chosen("!(lab | load)", &machines), [] as [usize; 0]);
-        // & binds tighter than |.
+        // & has higher precedence than |.
         assert_eq!(chosen("load | lab & zen4", &machines), [0, 2]);
         assert_eq!(chosen("(load | lab) & zen4", &machines), [0]);
         assert_eq!(chosen("!!lab", &machines), [0, 1]);

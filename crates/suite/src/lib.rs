@@ -1,10 +1,11 @@
-//! Definition files: benchmarks, variants, claims and gates that are described in TOML instead of code.
+//! Definition files: benchmarks, variants, claims and gates described in TOML instead of code.
 //!
-//! It decides what such a file may say and checks it whole before anything is started: an unknown key
-//! is an error with its line and the nearest known one. It must not know how benchmarks are performed.
-//! [`source`] reads the text, [`experiment::Experiment::parse`] resolves what it means (docs/guide/experiments.md), the
-//! short form `[benchmark.NAME]` included (docs/guide/definition-files.md). On the way, `tree.rs` finds the lines,
-//! `reader.rs` fills types that derive serde's `Deserialize`, and `placeholders.rs` fills texts.
+//! Decides what such a file may contain and checks all of it before anything is started: an unknown
+//! key is an error with its line and the nearest known one. Knows nothing of how benchmarks are
+//! executed. [`source`] reads the text, [`experiment::Experiment::parse`] resolves it
+//! (docs/reference/experiment-file.md), including the short form `[benchmark.NAME]`
+//! (docs/guide/definition-files.md). In between, `tree.rs` finds the lines, `reader.rs` fills types
+//! that derive serde's `Deserialize`, and `placeholders.rs` fills texts.
 
 pub mod adapter;
 pub mod experiment;
@@ -27,8 +28,8 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// A definition file that is parsed once, when its meaning is first needed. A session resolves its file for every run;
-/// without this, it would be parsed and checked as often.
+/// A definition file that is parsed once, on first use. A session resolves its file for every run;
+/// without this, it would be parsed and checked each time.
 #[derive(Debug)]
 pub struct Definition {
     source: DefinitionFile,
@@ -36,7 +37,7 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Nothing is parsed yet.
+    /// Creates a definition without parsing it.
     pub fn new(source: DefinitionFile) -> Definition {
         Definition {
             source,
@@ -44,25 +45,25 @@ impl Definition {
         }
     }
 
-    /// Its text, and where it lay.
+    /// Returns its text and path.
     pub fn source(&self) -> &DefinitionFile {
         &self.source
     }
 
-    /// What it means.
+    /// Returns the parsed experiment.
     ///
     /// # Errors
-    /// It says something that has no meaning; messages name the line.
+    /// The file is invalid; messages name the line.
     pub fn experiment(&self) -> Result<&Experiment> {
         let parse = || Experiment::parse(&self.source).map_err(|error| format!("{error:#}"));
         let parsed = self.experiment.get_or_init(parse);
         parsed.as_ref().map_err(|message| anyhow!("{message}"))
     }
 
-    /// What it means with other values than those that it was read with.
+    /// Returns the experiment with other values than those it was read with.
     ///
     /// # Errors
-    /// As [`Definition::experiment`], and if nothing in it has one of the names.
+    /// As for [`Definition::experiment`], and if a name does not exist in the file.
     pub fn experiment_with(&self, set: Vec<(String, String)>) -> Result<Cow<'_, Experiment>> {
         if set == self.source.set {
             return self.experiment().map(Cow::Borrowed);
@@ -78,11 +79,11 @@ impl PartialEq for Definition {
     }
 }
 
-/// The text of a definition file. `set` are names with values that take the place of what the file says of
-/// `[params]` and of parameters of groups; several pairs of one name are several values.
+/// Reads the text of a definition file. The names and values in `set` replace those of `[params]`
+/// and of parameters of groups; several pairs with one name are several values.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub fn source(file: &Path, set: &[(String, String)]) -> Result<DefinitionFile> {
     let shown = file.display();
     let text = std::fs::read_to_string(file)

@@ -1,14 +1,14 @@
-//! A table of a definition file and where it stands: what a message needs to name it.
+//! A table of a definition file and its position, as needed for messages.
 //!
-//! Every message says where: with the line in TOML, with the path in JSON. It must not know what keys mean; `reader.rs`
-//! turns a part into the type that says so. Start at [`Part`].
+//! Every message gives the position: the line in TOML, the path in JSON. Knows nothing of the
+//! meaning of keys; `reader.rs` converts a part to a type that does. Start at [`Part`].
 
 use super::tree::{Content, Node, Table};
 use anyhow::{Error, anyhow};
 use speedwell_model::nearest;
 use std::fmt::{Display, Formatter, Result as Written};
 
-/// Where something stands in a file, from the top.
+/// Path of an item in a file, from the top.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Place(Vec<Step>);
 
@@ -19,12 +19,12 @@ enum Step {
 }
 
 impl Place {
-    /// The place of a key in the table that stands here.
+    /// Returns the path of a key in the table at this path.
     pub fn key(&self, key: &str) -> Place {
         self.with(Step::Key(key.to_owned()))
     }
 
-    /// The place of an item of the list that stands here.
+    /// Returns the path of an item of the list at this path.
     pub fn item(&self, at: usize) -> Place {
         self.with(Step::Item(at))
     }
@@ -35,7 +35,7 @@ impl Place {
         Place(steps)
     }
 
-    /// The last key: the name of a table below `[variant]`, for example.
+    /// Returns the last key, for example the name of a table below `[variant]`.
     pub fn name(&self) -> &str {
         let mut keys = self.0.iter().rev().filter_map(|step| match step {
             Step::Key(key) => Some(key.as_str()),
@@ -44,7 +44,8 @@ impl Place {
         keys.next().unwrap_or_default()
     }
 
-    /// The table as people know it: `[group.load]`, `[[group]]`; its path where there are no lines.
+    /// Returns the heading of the table: `[group.load]`, `[[group]]`; its path if there are no
+    /// lines.
     fn heading(&self, has_lines: bool) -> String {
         if self.0.is_empty() {
             return "the file".to_owned();
@@ -63,7 +64,7 @@ impl Place {
 }
 
 impl Display for Place {
-    /// `group[1].target`; keys that TOML wants in quotes have them.
+    /// Formats a path like `group[1].target`; keys are quoted where TOML requires it.
     fn fmt(&self, out: &mut Formatter<'_>) -> Written {
         for (at, step) in self.0.iter().enumerate() {
             let dot = if at == 0 { "" } else { "." };
@@ -85,25 +86,25 @@ fn is_bare(key: &str) -> bool {
 /// A table, or anything that should be one.
 #[derive(Debug, Clone)]
 pub struct Part<'a> {
-    /// Where it stands.
+    /// Path of the item.
     pub place: Place,
-    /// What stands there.
+    /// The item.
     pub node: &'a Node,
 }
 
 impl<'a> Part<'a> {
-    /// The file as a whole.
+    /// Returns the whole file.
     pub fn top(node: &'a Node) -> Part<'a> {
         Part::new(&Place::default(), node)
     }
 
-    /// What stands at a place.
+    /// Creates the part at a path.
     pub fn new(place: &Place, node: &'a Node) -> Part<'a> {
         let place = place.clone();
         Part { place, node }
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&'a Node> {
         self.node.table()?.get(key)
     }
@@ -113,17 +114,17 @@ impl<'a> Part<'a> {
         self.get(key).is_some()
     }
 
-    /// All keys with their values.
+    /// Returns all keys with their values.
     pub fn entries(&self) -> Table {
         self.node.table().cloned().unwrap_or_default()
     }
 
-    /// What stands at a key.
+    /// Returns the part at a key.
     pub fn part(&self, key: &str) -> Option<Part<'a>> {
         Some(Part::new(&self.place.key(key), self.get(key)?))
     }
 
-    /// Everything in the table at a key: `[KEY.NAME]` for every name.
+    /// Returns all entries of the table at a key: `[KEY.NAME]` for every name.
     pub fn tables(&self, key: &str) -> Vec<Part<'a>> {
         let outer = self.part(key);
         let names = outer.iter().flat_map(|outer| outer.node.table());
@@ -132,7 +133,7 @@ impl<'a> Part<'a> {
         inner.collect()
     }
 
-    /// The items of the list at a key, `[[KEY]]`. What is not a list counts as the only item of one.
+    /// Returns the items of the list at a key, `[[KEY]]`. A single value counts as a list of one.
     pub fn items(&self, key: &str) -> Vec<Part<'a>> {
         let Some(part) = self.part(key) else {
             return Vec::new();
@@ -144,35 +145,35 @@ impl<'a> Part<'a> {
         items.iter().enumerate().map(item).collect()
     }
 
-    /// What people call it: `[benchmark.hello]`, in JSON `'benchmark.hello'`.
+    /// Returns its heading: `[benchmark.hello]`, in JSON `'benchmark.hello'`.
     pub fn heading(&self) -> String {
         self.place.heading(self.node.line.is_some())
     }
 
-    /// An error about a key, with its line.
+    /// Creates an error about a key, with its line.
     pub fn error(&self, key: &str, message: impl Display) -> Error {
         let line = self.get(key).and_then(|node| node.line);
         at(line.or(self.node.line), message)
     }
 
-    /// An error about the value of a key: `the key 'x' of [plan] cannot be ...`.
+    /// Creates an error about the value of a key: `the key 'x' of [plan] cannot be ...`.
     pub fn wrong(&self, key: &str, message: impl Display) -> Error {
         let heading = self.heading();
         self.error(key, format!("the key '{key}' of {heading} {message}"))
     }
 
-    /// An error about the table, with the line that it begins in.
+    /// Creates an error about the table, with its first line.
     pub fn wrong_table(&self, message: impl Display) -> Error {
         at(self.node.line, format!("{} {message}", self.heading()))
     }
 
-    /// The error that a key is missing.
+    /// Creates the error that a key is missing.
     pub fn missing(&self, key: &str, hint: &str) -> Error {
         self.wrong_table(format!("has no key '{key}'\nhint: {hint}"))
     }
 }
 
-/// A message with the line that it is about, if there are lines.
+/// Creates an error with its line, if known.
 pub fn at(line: Option<usize>, message: impl Display) -> Error {
     match line {
         Some(line) => anyhow!("line {line}: {message}"),
@@ -180,7 +181,7 @@ pub fn at(line: Option<usize>, message: impl Display) -> Error {
     }
 }
 
-/// The nearest of the known names as a hint, else all of them.
+/// Returns a hint with the nearest of the known names, else with all of them.
 pub fn nearest_of(word: &str, known: &[String]) -> String {
     match nearest(word, known) {
         Some(near) => format!("did you mean '{near}'?"),

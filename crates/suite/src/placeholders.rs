@@ -1,9 +1,10 @@
-//! Placeholders: `{name}` in texts of a definition file, filled in anew for every case and variant.
+//! Placeholders: `{name}` in texts of a definition file, filled for every case and variant.
 //!
-//! A placeholder is a name in braces. Braces around anything else stay, so JSON needs no escapes; so do `${NAME}`, which
-//! belongs to the shell, and `\p{NAME}`, which is a class of letters in a pattern. `{{name}}` is a name in braces that
-//! is no placeholder. A text that is a small calculation once it is filled becomes its result: `{workers}+1` is 9. Names
-//! that are known only when a run begins, such as `{port}`, stay. Start at [`Placeholders`].
+//! A placeholder is a name in braces. Braces around anything else stay, so JSON needs no escapes;
+//! so do `${NAME}`, which belongs to the shell, and `\p{NAME}`, a character class in a pattern.
+//! `{{name}}` is an escaped `{name}`. A filled text that is a simple calculation becomes its
+//! result: `{workers}+1` is 9. Names that are known only when a run begins, such as `{port}`, stay.
+//! Start at [`Placeholders`].
 
 use super::expression::arithmetic;
 use super::part::{Place, at, nearest_of};
@@ -18,7 +19,7 @@ static PLACEHOLDER: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"({escaped})|(\$|\\[pP])?\{{([A-Za-z_]\w*)\}}")).ok()
 });
 
-/// The names of the placeholders of a text, in order.
+/// Returns the names of the placeholders in a text, in order.
 pub fn names(text: &str) -> Vec<String> {
     let found = PLACEHOLDER
         .iter()
@@ -33,7 +34,7 @@ fn name<'a>(found: &'a Captures<'_>) -> Option<&'a str> {
     found.get(3).filter(|_| !stays).map(|name| name.as_str())
 }
 
-/// The text with its placeholders filled; one that `value` does not know stays.
+/// Fills the placeholders of a text; those unknown to `value` stay.
 pub fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let Some(placeholder) = &*PLACEHOLDER else {
         return text.to_owned();
@@ -48,7 +49,7 @@ pub fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     filled.into_owned()
 }
 
-/// The text with its placeholders escaped, so that it means itself in a definition file.
+/// Escapes the placeholders of a text, so that it stands for itself in a definition file.
 pub fn escape(text: &str) -> String {
     let Some(placeholder) = &*PLACEHOLDER else {
         return text.to_owned();
@@ -64,13 +65,13 @@ pub fn escape(text: &str) -> String {
     escaped.into_owned()
 }
 
-/// The texts that placeholders stand for.
+/// Values of placeholders.
 #[derive(Debug, Clone, Default)]
 pub struct Placeholders {
-    /// The last one of a name counts.
+    /// The last value of a name counts.
     texts: Vec<(String, String)>,
     later: Vec<&'static str>,
-    /// Of which case and variant, for messages.
+    /// Case and variant that they belong to, for messages.
     owner: String,
 }
 
@@ -85,7 +86,7 @@ impl Placeholders {
         self.later.push(name);
     }
 
-    /// Says in messages what they belong to: `under the variant 'red'`.
+    /// Sets their owner for messages: `under the variant 'red'`.
     pub fn belong_to(&mut self, owner: String) {
         self.owner = owner;
     }
@@ -95,10 +96,10 @@ impl Placeholders {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The text with its placeholders filled, calculated where it is a calculation.
+    /// Fills the placeholders of a text and evaluates a calculation.
     ///
     /// # Errors
-    /// Nothing fills a placeholder; `line` and `place` are where.
+    /// A placeholder is unknown; `line` and `place` give the position.
     pub fn fill(&self, text: &str, line: Option<usize>, place: &Place) -> Result<String> {
         let names = names(text);
         let is_known = |name: &str| self.text(name).is_some() || self.later.contains(&name);
@@ -130,10 +131,10 @@ impl Placeholders {
         )
     }
 
-    /// The tree with all its texts filled.
+    /// Fills all texts of a tree.
     ///
     /// # Errors
-    /// Nothing fills a placeholder.
+    /// A placeholder is unknown.
     pub fn fill_node(&self, node: &Node, place: &Place) -> Result<Node> {
         let content = match &node.content {
             Content::Text(text) => Content::Text(self.fill(text, node.line, place)?),
@@ -157,10 +158,10 @@ impl Placeholders {
         })
     }
 
-    /// The value with its placeholders filled; a calculation becomes a number.
+    /// Fills the placeholders of a value; a calculation becomes a number.
     ///
     /// # Errors
-    /// Nothing fills a placeholder.
+    /// A placeholder is unknown.
     pub fn fill_value(&self, value: &Value, line: Option<usize>, place: &Place) -> Result<Value> {
         let Value::Text(text) = value else {
             return Ok(value.clone());
@@ -175,8 +176,8 @@ impl Placeholders {
     }
 }
 
-/// The result of a calculation. A hyphen or a slash counts only between spaces, because names and
-/// paths have them, too.
+/// Returns the result of a calculation. A hyphen or a slash is an operator only between spaces,
+/// because names and paths contain them, too.
 fn calculated(text: &str) -> Option<String> {
     let has_sign = text.contains(['+', '*']) || text.contains(" - ") || text.contains(" / ");
     let spaced = text.replace(" - ", "").replace(" / ", "");

@@ -1,5 +1,5 @@
-//! The file of a project, `speedwell.toml`: what holds for everything that is measured in its folder. Start at
-//! [`Project::find`].
+//! The file of a project, `speedwell.toml`: settings for everything that is measured in its folder.
+//! Start at [`Project::find`].
 
 use super::adapter::{Adapter, read_tables};
 use super::part::Part;
@@ -8,24 +8,24 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// What the file is called.
+/// Name of the file.
 const NAME: &str = "speedwell.toml";
 
-/// Any of these in a folder makes it the root of a project.
+/// Any of these makes a folder the root of a project.
 const MARKS: [&str; 3] = [".speedwell", NAME, ".git"];
 
-/// The root of the project that `here` is in.
+/// Returns the root of the project that contains `here`.
 pub fn root(here: &Path) -> Option<&Path> {
     let is_root = |folder: &&Path| MARKS.iter().any(|mark| folder.join(mark).exists());
     here.ancestors().find(is_root)
 }
 
-/// What the file of a project says.
+/// Contents of the file of a project.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Project {
-    /// The folder that it lies in.
+    /// Folder of the file.
     pub folder: PathBuf,
-    /// What it says of revisions.
+    /// Settings for revisions.
     pub history: History,
     /// Suites that it describes.
     pub suites: Vec<Adapter>,
@@ -35,11 +35,11 @@ pub struct Project {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct History {
-    /// The branch whose revisions are a line.
+    /// Branch whose revisions form the line.
     pub branch: Option<String>,
-    /// What builds a revision, executed by a shell.
+    /// Shell command that builds a revision.
     pub build: Option<String>,
-    /// The smallest change that matters, as a share; `"2%"` in the file.
+    /// Smallest relevant change, as a share; `"2%"` in the file.
     #[serde(deserialize_with = "share")]
     pub threshold: Option<f64>,
 }
@@ -48,16 +48,16 @@ pub struct History {
 #[serde(default, deny_unknown_fields)]
 struct ProjectKeys {
     history: History,
-    /// Read as adapters are.
+    /// Read as adapters, separately.
     #[serde(rename = "suite")]
     _suites: Option<serde::de::IgnoredAny>,
 }
 
 impl Project {
-    /// The file in the nearest folder upwards from `here` that has one, but not above `root`.
+    /// Finds the file in the nearest folder from `here` up to `root`.
     ///
     /// # Errors
-    /// It cannot be read, or says something that has no meaning.
+    /// The file cannot be read, or is invalid.
     pub fn find(here: &Path, root: &Path) -> Result<Option<Project>> {
         let mut folders = here
             .ancestors()
@@ -92,7 +92,7 @@ impl Project {
     }
 }
 
-/// `"2%"` as a share.
+/// Reads `"2%"` as a share.
 fn share<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
     let text = String::deserialize(from)?;
     let number = text

@@ -1,9 +1,11 @@
-//! Reads parts of a definition file into types that derive `serde::Deserialize`, with our own messages.
+//! Reads parts of a definition file into types that derive `serde::Deserialize`, with our own
+//! messages.
 //!
-//! It decides which values a type accepts and how a mistake is reported. Besides what serde knows, two names of types
-//! have a meaning here: an enum renamed to `$by-shape` has variants that are named after what the value looks like
-//! (`"a text"`, `"a number"`, `"a list"`, `"a table"`, `"a value"`), and a newtype renamed to `$one-or-more` takes one value
-//! for a list of it. Start at [`Reader`]; [`Fault`] becomes a message when the place is known.
+//! Decides which values a type accepts and how errors are reported. Besides serde's features, two
+//! type names have a meaning here: an enum renamed to `$by-shape` has variants named after the form
+//! of the value (`"a text"`, `"a number"`, `"a list"`, `"a table"`, `"a value"`), and a newtype
+//! renamed to `$one-or-more` accepts a single value as a list. Start at [`Reader`]; [`Fault`]
+//! becomes a message when the position is known.
 
 use super::part::{Part, Place, nearest_of};
 use super::tree::{Content, Node, Table};
@@ -18,42 +20,42 @@ use serde::forward_to_deserialize_any;
 use speedwell_model::nearest;
 use std::fmt::Display;
 
-/// The name of enums whose variants differ in the shape of the value.
+/// Name of enums whose variants differ in the form of the value.
 const BY_SHAPE: &str = "$by-shape";
 
-/// The name of lists that may be a single value.
+/// Name of lists that may be a single value.
 const ONE_OR_MORE: &str = "$one-or-more";
 
-/// What is wrong, as far as it is known so far.
+/// An error whose position may not be known yet.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// A value: what its key would say of it, such as `is not a table`.
+    /// Error in a value, to be appended to its key, such as `is not a table`.
     #[error("{0}")]
     Value(String),
-    /// A key that has no meaning, and a hint.
+    /// An unknown key, and a hint.
     #[error("has a key '{0}' that is not known\nhint: {1}")]
     UnknownKey(String, String),
-    /// A key that must be there.
+    /// A missing key.
     #[error("has no key '{0}'\nhint: {hint}", hint = example(.0))]
     MissingKey(&'static str),
-    /// The whole message.
+    /// The complete message.
     #[error("{0}")]
     Whole(Error),
 }
 
-/// What a key that must be there looks like.
+/// Returns an example of a required key.
 fn example(key: &str) -> &'static str {
     match key {
         "name" => "name = \"http\"",
         "kind" => "kind = \"server\", \"command\" or \"function\"",
         "expr" => "expr = \"throughput(new) > throughput(old)\"",
         "match" => "match = { server = \"express\" }",
-        _ => "docs/guide/experiments.md describes the keys",
+        _ => "docs/reference/experiment-file.md describes the keys",
     }
 }
 
 impl Fault {
-    /// The message about the table.
+    /// Returns the message about the table.
     pub fn placed_in(self, table: &Part) -> Error {
         match self {
             Fault::Whole(error) => error,
@@ -64,7 +66,7 @@ impl Fault {
         }
     }
 
-    /// The same, if it is about a key and not about the table as a value.
+    /// Completes the message if it concerns a key, not the table as a value.
     fn in_table(self, table: &Part) -> Fault {
         match self {
             Fault::Value(_) => self,
@@ -72,7 +74,7 @@ impl Fault {
         }
     }
 
-    /// The message about the value of one of the table's keys.
+    /// Completes the message about the value of one of the table's keys.
     pub fn at_key(self, key: &str, table: &Part) -> Fault {
         match self {
             Fault::Value(message) if message.starts_with(':') => {
@@ -121,19 +123,19 @@ impl serde::de::Error for Fault {
 }
 
 impl Part<'_> {
-    /// What it says.
+    /// Reads the part into a type.
     ///
     /// # Errors
-    /// It has an unknown key, or a value that has no meaning; the message names line and key.
+    /// A key is unknown or a value is invalid; the message names line and key.
     pub fn read<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
         let read = T::deserialize(Reader::new(self));
         read.map_err(|fault| fault.placed_in(self))
     }
 
-    /// The value of a key.
+    /// Reads the value of a key.
     ///
     /// # Errors
-    /// It has no meaning as such a value.
+    /// The value is invalid.
     pub fn read_key<T: DeserializeOwned>(&self, key: &str) -> anyhow::Result<Option<T>> {
         let Some(part) = self.part(key) else {
             return Ok(None);
@@ -143,7 +145,7 @@ impl Part<'_> {
     }
 }
 
-/// A node that is being read.
+/// Deserializer of a node.
 pub struct Reader<'a> {
     place: Place,
     node: &'a Node,
@@ -151,7 +153,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads what stands at a part.
+    /// Creates a reader of a part.
     pub fn new(part: &Part<'a>) -> Reader<'a> {
         Reader {
             place: part.place.clone(),
@@ -168,7 +170,7 @@ impl<'a> Reader<'a> {
         Fault::Value(format!("is not {wanted}"))
     }
 
-    /// The first of the known shapes that the value has.
+    /// Returns the first of the known forms that the value has.
     fn shape(&self, known: &'static [&'static str]) -> Result<&'static str, Fault> {
         let fits = |shape: &str| match &self.node.content {
             Content::Text(_) => ["a text", "a value", "a number"].contains(&shape),
@@ -309,7 +311,7 @@ impl<'de> IntoDeserializer<'de, Fault> for Reader<'_> {
     }
 }
 
-/// The keys of a table with their values.
+/// Iterates over the keys and values of a table.
 struct Entries<'a, 'p> {
     part: &'p Part<'a>,
     keys: Keys<'a, String, Node>,
@@ -349,7 +351,7 @@ impl<'de> MapAccess<'de> for Entries<'_, '_> {
     }
 }
 
-/// What is wrong with a value that has none of the known names.
+/// Returns the error message for a value that is not among the known names.
 pub fn unknown_name(value: &str, known: &[String]) -> String {
     format!("cannot be '{value}'\nhint: {}", nearest_of(value, known))
 }

@@ -1,22 +1,22 @@
-//! What a definition file says, as a tree with the line of every key.
+//! Contents of a definition file as a tree, with the line of every key.
 //!
-//! TOML and JSON become the same tree, so everything else reads one form. JSON has no
-//! lines here: a place is named by its path. Start at [`parse_toml`].
+//! TOML and JSON become the same tree, so all other code handles one form. JSON has no line numbers
+//! here: positions are given by path. Start at [`parse_toml`].
 
 use anyhow::{Context, Result};
 use indexmap::IndexMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The keys of a table, in order.
+/// Keys of a table with their values, in order.
 pub type Table = IndexMap<String, Node>;
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// The line of its key, or of itself in a list; counted from 1. `None` in JSON.
+    /// Line of its key, or of the value itself in a list, counted from 1; `None` in JSON.
     pub line: Option<usize>,
-    /// The value.
+    /// Value.
     pub content: Content,
 }
 
@@ -35,12 +35,12 @@ pub enum Content {
     List(Vec<Node>),
     /// A table.
     Table(Table),
-    /// A date, or JSON's `null`: no key has such a value.
+    /// A date, or JSON's `null`: valid for no key.
     Other,
 }
 
 impl Node {
-    /// The table, if it is one.
+    /// Returns the table, if it is one.
     pub fn table(&self) -> Option<&Table> {
         match &self.content {
             Content::Table(table) => Some(table),
@@ -48,7 +48,7 @@ impl Node {
         }
     }
 
-    /// The text, if it is one.
+    /// Returns the text, if it is one.
     pub fn text(&self) -> Option<&str> {
         match &self.content {
             Content::Text(text) => Some(text),
@@ -56,7 +56,7 @@ impl Node {
         }
     }
 
-    /// Calls `look` with every text below, keys of tables not among them.
+    /// Calls `look` with every text in the tree, except keys of tables.
     pub fn visit_texts(&self, look: &mut impl FnMut(&str)) {
         match &self.content {
             Content::Text(text) => look(text),
@@ -67,10 +67,10 @@ impl Node {
     }
 }
 
-/// Reads TOML.
+/// Parses TOML.
 ///
 /// # Errors
-/// It is not TOML; the message shows the place.
+/// The text is not TOML; the message shows the position.
 pub fn parse_toml(text: &str) -> Result<Node> {
     let table = DeTable::parse(text).map_err(|mut error| {
         error.set_input(Some(text));
@@ -83,10 +83,10 @@ pub fn parse_toml(text: &str) -> Result<Node> {
     })
 }
 
-/// Reads JSON.
+/// Parses JSON.
 ///
 /// # Errors
-/// It is not JSON; the message has line and column.
+/// The text is not JSON; the message has line and column.
 pub fn parse_json(text: &str) -> Result<Node> {
     let value: serde_json::Value = serde_json::from_str(text).context("it is not JSON")?;
     Ok(from_json(&value))
@@ -117,7 +117,7 @@ fn from_json(value: &serde_json::Value) -> Node {
     }
 }
 
-/// Where lines begin, in bytes.
+/// Start of each line, in bytes.
 struct Lines(Vec<usize>);
 
 impl Lines {

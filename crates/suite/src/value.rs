@@ -1,8 +1,8 @@
-//! The kinds of values that keys of definition files have: numbers, times, shares, patterns, one or several.
+//! Types of values in definition files: numbers, times, shares, patterns, single values and lists.
 //!
-//! Each refuses what has no meaning, with a message that continues `the key 'x' of [y]`, and has the JSON Schema that says
-//! the same to editors: a number may be a text, because texts have placeholders and calculations. Start at [`Plain`] and
-//! [`checked`].
+//! Each rejects invalid values with a message that continues `the key 'x' of [y]`, and has a JSON
+//! Schema that gives editors the same rule: a number may be a text, because texts may contain
+//! placeholders and calculations. Start at [`Plain`] and [`checked`].
 
 use super::expression;
 use regex::Regex;
@@ -23,12 +23,12 @@ use std::time::Duration;
 pub struct Plain(pub Value);
 
 impl Plain {
-    /// The text that a program gets.
+    /// Returns the text that a program receives.
     pub fn text(&self) -> String {
         self.0.plain()
     }
 
-    /// The number that it is: one, or a text with arithmetic such as `"2*8"`.
+    /// Returns the number: given directly, or as a text with arithmetic such as `"2*8"`.
     fn number(&self) -> Option<f64> {
         match &self.0 {
             Value::Number(number) => Some(*number).filter(|number| number.is_finite()),
@@ -37,9 +37,9 @@ impl Plain {
         }
     }
 
-    /// The whole number from `least` on that it is.
+    /// Returns the whole number if it is at least `least`.
     pub fn whole(&self, least: u64) -> Option<u64> {
-        // Up to 2^53, every whole number has a float of its own.
+        // Up to 2^53, every whole number is exactly representable as a float.
         let number = self.number()?;
         let is_whole = number.fract() == 0.0 && number >= 0.0 && number < 2f64.powi(53);
         let whole = is_whole.then_some(number as u64);
@@ -54,8 +54,8 @@ impl<'de> Deserialize<'de> for Plain {
     }
 }
 
-/// A kind of value that is checked when it is read: a newtype, what it is read from, its JSON Schema, and the check, whose
-/// message continues `the key 'x' of [y]`.
+/// Defines a value type that is checked on reading: a newtype, the type it is read from, its JSON
+/// Schema, and the check, whose message continues `the key 'x' of [y]`.
 macro_rules! checked {
     ($(#[$meta:meta])* $vis:vis struct $name:ident($inner:ty) from $source:ty as $schema:tt, $check:expr) => {
         $(#[$meta])*
@@ -87,7 +87,7 @@ macro_rules! checked {
 }
 pub(crate) use checked;
 
-/// One or several; a single one needs no list.
+/// One or more values; a single one needs no list.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename = "$one-or-more")]
 pub struct Many<T>(pub Vec<T>);
@@ -148,7 +148,7 @@ impl<const LEAST: u64> TryFrom<Plain> for Whole<LEAST> {
 }
 
 checked! {
-    /// How many: a whole number above 0, or a text that calculates one.
+    /// A count: a whole number above 0, or a text that calculates one.
     #[derive(Copy)]
     pub struct Count(u32) from Whole<1> as { "type": ["integer", "string"], "minimum": 1 },
     |count| u32::try_from(count.0).map_err(|_| "is not a number below 2^32".to_owned())
@@ -167,7 +167,7 @@ checked! {
 }
 
 checked! {
-    /// A length of time: `"500ms"`, `"3s"`, `"2m"`.
+    /// A duration: `"500ms"`, `"3s"`, `"2m"`.
     #[derive(Copy)]
     pub struct Time(Duration) from String as {
         "type": "string", "pattern": r"^[0-9.]+ *(ns|us|µs|μs|ms|s|m|min|h)?$|\{[A-Za-z_]"
@@ -193,7 +193,7 @@ checked! {
 }
 
 checked! {
-    /// The path of a request: `"/items"`.
+    /// Path of a request: `"/items"`.
     pub struct UrlPath(String) from String as {
         "type": "string", "pattern": r"^(/|\{[A-Za-z_])\S*$"
     },
@@ -204,7 +204,7 @@ checked! {
     }
 }
 
-/// What is read later, for each case, when its placeholders are filled.
+/// A value that is read later, for each case, when its placeholders are filled.
 #[derive(Debug, Clone)]
 pub struct Deferred<T>(PhantomData<T>);
 
@@ -233,13 +233,13 @@ impl<T: JsonSchema> JsonSchema for Deferred<T> {
     }
 }
 
-/// The name of a choice, as files spell it.
+/// Returns the name of a choice, as spelled in files.
 pub fn name_of(choice: &impl Serialize) -> String {
     let name = serde_json::to_value(choice).unwrap_or_default();
     name.as_str().unwrap_or_default().to_owned()
 }
 
-/// The JSON Schema of a type, as a text.
+/// Returns the JSON Schema of a type, as text.
 pub fn schema_of<T: JsonSchema>() -> String {
     let settings = SchemaSettings::draft2020_12();
     let settings = settings.with_transform(RecursiveTransform(without_null));
@@ -247,7 +247,7 @@ pub fn schema_of<T: JsonSchema>() -> String {
     format!("{:#}\n", schema.to_value())
 }
 
-/// What is optional for serde may be absent here, but not `null`.
+/// Removes `null` from optional keys, which may only be absent.
 fn without_null(schema: &mut Schema) {
     let is_null = |value: &serde_json::Value| value == "null" || value["type"] == "null";
     if schema
@@ -281,7 +281,7 @@ fn without_null(schema: &mut Schema) {
     }
 }
 
-/// A name that is chosen among known ones may also come from a placeholder.
+/// Allows a placeholder where one of several names is expected.
 pub fn or_placeholder(schema: &mut Schema) {
     let known = std::mem::take(schema);
     *schema = json_schema!({

@@ -1,5 +1,5 @@
-//! The schema accepts every definition file of this repository and refuses broken ones. An implementation that is not
-//! ours decides: Python's `jsonschema`. Without it the test is skipped.
+//! The schema accepts every definition file of this repository and rejects invalid ones. An
+//! independent implementation decides: Python's `jsonschema`. Without it the test is skipped.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -8,8 +8,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Reads `{"schema": ..., "files": [...]}`; prints a list with `null` for each file that is valid, else with what is
-/// wrong.
+/// Reads `{"schema": ..., "files": [...]}`; prints a list with `null` for each valid file, else
+/// with its error.
 const VALIDATE: &str = r#"
 import json, sys
 import jsonschema
@@ -20,7 +20,7 @@ found = [jsonschema.exceptions.best_match(validator.iter_errors(file)) for file 
 print(json.dumps([error and f"{error.json_path}: {error.message}" for error in found]))
 "#;
 
-/// What is wrong with each file, if anything is; nothing if there is no validator.
+/// Returns the error of each file, if any; `None` without a validator.
 fn faults(files: &[toml::Value]) -> Option<Vec<Option<String>>> {
     let schema: serde_json::Value = serde_json::from_str(&schema()).unwrap();
     let asked = serde_json::json!({ "schema": schema, "files": files });
@@ -35,7 +35,7 @@ fn faults(files: &[toml::Value]) -> Option<Vec<Option<String>>> {
         return None;
     };
     let mut input = python.stdin.take().unwrap();
-    // A Python without the module ends before it has read everything.
+    // A Python without the module exits before it has read everything.
     let _ = input.write_all(asked.to_string().as_bytes());
     drop(input);
     let output = python.wait_with_output().unwrap();
@@ -52,7 +52,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The TOML files of folders below the repository.
+/// Returns the TOML files of folders below the repository.
 fn toml_files(folders: &[&str]) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for folder in folders {
@@ -67,7 +67,7 @@ fn toml_files(folders: &[&str]) -> Vec<(String, String)> {
     found
 }
 
-/// What `speedwell new` writes in the place of names in its templates.
+/// Values of the names in templates of `speedwell new`.
 const FILLED: [(&str, &str); 12] = [
     ("FILE", "file.toml"),
     ("QUESTION", "\"Which?\""),
@@ -92,7 +92,7 @@ const FILLED: [(&str, &str); 12] = [
     ("NAME", "mine"),
 ];
 
-/// The definition files in the code blocks of the guide.
+/// Returns the definition files in the code blocks of the guide.
 fn documented() -> Vec<(String, String)> {
     let mut found = Vec::new();
     for page in ["definition-files", "experiments"] {
@@ -137,7 +137,7 @@ fn the_schema_accepts_every_definition_file_of_the_repository() {
     }
 }
 
-/// What is replaced in a good file, and by what.
+/// Text of a valid file, and its replacement.
 const MISTAKES: &[(&str, &str)] = &[
     ("schema = 2", "schema = \"two\"\ntitel = \"x\""),
     ("kind = \"server\"", "kind = \"sever\""),

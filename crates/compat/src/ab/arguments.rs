@@ -1,63 +1,60 @@
 //! The command line of ab.
 //!
-//! Decides its grammar, which is that of getopt: letters may be clustered (`-kq`) and values attached
-//! (`-n100`). Unlike in the original, options may also follow the address. It must not know what an
-//! option does to a load. Start at [`Command::parse`].
+//! Parses it as getopt does: letters may be clustered (`-kq`) and values attached (`-n100`). Unlike
+//! in the original, options may also follow the URL. Knows no effect of an option. Start at
+//! [`Command::parse`].
 
 use crate::arguments::{self, Mistake};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// What the tool calls itself.
+/// Name of the tool in messages.
 pub const TOOL: &str = "ab";
 
-/// What a command line asks for.
+/// Parsed command line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
-    /// The usage.
     Help,
-    /// The version.
     Version,
-    /// A test.
     Test(Box<Request>),
 }
 
-/// What is sent as a body.
+/// Request body to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upload {
-    /// The method, unless `-m` names another.
+    /// HTTP method, unless `-m` names another.
     pub method: &'static str,
-    /// The file.
+    /// File that holds the body.
     pub file: PathBuf,
 }
 
-/// The order of the rows of `-g`.
+/// Order of the rows of `-g`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sort {
-    /// As the requests began.
+    /// By start of the request.
     #[default]
     Start,
-    /// From the fastest to the slowest, as the original sorts.
+    /// From the fastest to the slowest, as in the original.
     Total,
 }
 
-/// A version of TLS that `-f` can insist on.
+/// TLS version that `-f` can require.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsVersion {
-    /// TLS 1.2 and nothing else.
+    /// TLS 1.2 only.
     V12,
-    /// TLS 1.3 and nothing else.
+    /// TLS 1.3 only.
     V13,
 }
 
-/// Attributes of the HTML table and its parts.
+/// HTML attributes of the table and its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attributes {
-    /// Of the table: `-x`.
+    /// `-x`: attributes of the table.
     pub table: String,
-    /// Of rows: `-y`.
+    /// `-y`: attributes of rows.
     pub row: String,
-    /// Of cells: `-z`.
+    /// `-z`: attributes of cells.
     pub cell: String,
 }
 
@@ -71,7 +68,6 @@ impl Default for Attributes {
     }
 }
 
-/// How TLS is spoken.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Security {
     /// `--insecure`.
@@ -82,7 +78,7 @@ pub struct Security {
     pub version: Option<TlsVersion>,
 }
 
-/// What the report shows.
+/// Options of the report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Shown {
     /// `-v`.
@@ -107,10 +103,9 @@ pub struct Shown {
     pub sort: Sort,
 }
 
-/// A test.
+/// Options of a test.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
-    /// The address, as typed.
     pub url: String,
     /// `-n`; absent with `-t` alone.
     pub requests: Option<u64>,
@@ -146,16 +141,14 @@ pub struct Request {
     pub goes_on: bool,
     /// `--http1.0`.
     pub is_http10: bool,
-    /// `--verify`: every body contains it.
+    /// `--verify`: text that every body must contain.
     pub verify: Option<String>,
-    /// TLS.
     pub security: Security,
-    /// The report.
     pub shown: Shown,
 }
 
 impl Request {
-    /// What is done without options.
+    /// Returns the defaults, without a URL.
     pub fn plain() -> Request {
         Request {
             concurrency: 1,
@@ -165,19 +158,19 @@ impl Request {
         }
     }
 
-    /// Whether bodies are uploaded, so that the original tells how much was sent.
+    /// Whether requests have a body, in which case the report counts the bytes sent.
     pub fn is_upload(&self) -> bool {
         self.upload.is_some()
     }
 
-    /// The method of every request.
+    /// Returns the method of every request.
     pub fn method(&self) -> &str {
         let uploaded = self.upload.as_ref().map(|upload| upload.method);
         self.method.as_deref().or(uploaded).unwrap_or("GET")
     }
 }
 
-/// Options that have no value, and those that have one. The original does not have the long ones.
+/// Options without a value, then those with one. The original lacks the long ones.
 const FLAGS: &[&str] = &[
     "-l",
     "-r",
@@ -201,10 +194,10 @@ const VALUED: &[&str] = &[
 ];
 
 impl Command {
-    /// Reads a command line.
+    /// Parses a command line.
     ///
     /// # Errors
-    /// It is none of ab; a fragment of a sentence says why.
+    /// The command line is invalid; a sentence fragment says why.
     pub fn parse(arguments: &[String]) -> Result<Command, String> {
         let read = arguments::getopt(arguments, find).map_err(explained)?;
         let mut request = Request::plain();
@@ -351,7 +344,7 @@ fn count(name: &str, value: &str, what: &str) -> Result<u64, String> {
     }
 }
 
-/// The longest time that may be asked for: a year.
+/// Longest accepted time: a year.
 const LONGEST_S: f64 = 366.0 * 86_400.0;
 
 fn seconds(name: &str, value: &str) -> Result<f64, String> {
@@ -393,7 +386,7 @@ fn tls_version(value: &str) -> Result<Option<TlsVersion>, String> {
     }
 }
 
-/// What only the whole command line tells.
+/// Checks what depends on several options.
 fn check(request: &mut Request) -> Result<(), String> {
     if request.upload.is_some() && request.method.as_deref() == Some("HEAD") {
         return Err("Cannot mix POST with other methods: HEAD has no body".to_owned());
@@ -401,7 +394,7 @@ fn check(request: &mut Request) -> Result<(), String> {
     if request.requests.is_none() && request.time_s.is_none() {
         request.requests = Some(1);
     }
-    // The words of the original, for scripts that look for them.
+    // The wording of the original, which scripts search for.
     if let Some(requests) = request.requests
         && u64::from(request.concurrency) > requests
     {

@@ -1,61 +1,61 @@
-//! The figures of a report, computed from what a load gave.
+//! Computes the figures of a report from the results of a load.
 //!
-//! Decides what the original's words mean (docs/reference/ab.md). It must not know how figures are printed.
-//! Start at [`Figures::of`]; the formulas of rates are the methods below it.
+//! Defines what the original's terms mean (docs/reference/ab.md). Knows nothing of printing. Start
+//! at [`Figures::from_measured`]; the methods below it hold the formulas of rates.
 
 use crate::ab::arguments::Request;
 use speedwell_load::latency::{LEAST_CONCURRENCY, Outcome};
 use speedwell_load::measured::{Measured, RequestRecord};
 use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
 
-/// Starting a thread and opening connections takes some milliseconds, which are a good part of a test
-/// that is shorter than this.
+/// Starting a thread and opening connections takes some milliseconds, a large part of tests shorter
+/// than this.
 const SHORT_TEST_NS: u64 = 200_000_000;
 
-/// The lengths of bodies.
+/// Lengths of response bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lengths {
-    /// Of the first answer.
+    /// Length of the first response.
     pub first: u64,
-    /// Of the shortest and the longest.
+    /// Shortest and longest.
     pub range: (u64, u64),
-    /// Answers with another length than the first, which the original calls failed.
+    /// Responses whose length differs from the first one's, which the original counts as failed.
     pub others: u64,
 }
 
-/// The figures of a report.
+/// Figures of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
-    /// Clients at once.
+    /// Number of concurrent clients.
     pub concurrency: u32,
-    /// Length of the test in nanoseconds.
+    /// Duration of the test in nanoseconds.
     pub elapsed_ns: u64,
-    /// Requests that came to an end, well or not.
+    /// Requests that ended, successfully or not.
     pub complete: u64,
-    /// Those that failed.
+    /// Failed requests.
     pub failures: Failures,
-    /// Answers with another status than 2xx.
+    /// Responses with a status other than 2xx.
     pub non2xx: u64,
-    /// Answers whose connection could be used again.
+    /// Responses after which the connection could be reused.
     pub kept_alive: u64,
-    /// Bytes of answers, heads included.
+    /// Bytes of responses, headers included.
     pub received_bytes: u64,
-    /// Bytes of requests, heads included as in the original; absent without a body to send.
+    /// Bytes of requests, headers included as in the original; `None` without a body to send.
     pub sent_bytes: Option<u64>,
-    /// Bytes of bodies.
+    /// Bytes of response bodies.
     pub body_bytes: u64,
-    /// Lengths of bodies; absent without a whole answer.
+    /// Lengths of bodies; `None` without a complete response.
     pub lengths: Option<Lengths>,
-    /// Times of requests with a whole answer.
+    /// Times of requests with a complete response.
     pub times: Option<Times>,
-    /// Every way in which requests ended, with its number: they add up to the attempts.
+    /// Number of requests by outcome; the sum is the number of attempts.
     pub account: Vec<(&'static str, u64)>,
-    /// Requests that were attempted.
+    /// Number of attempted requests.
     pub attempted: u64,
 }
 
 impl Figures {
-    /// Computes them. Every request was written in `request_bytes`.
+    /// Computes the figures. `request_bytes` is the size of each request.
     pub fn from_measured(request: &Request, measured: &Measured, request_bytes: usize) -> Figures {
         let counts = &measured.totals.outcomes;
         let rows = &measured.rows;
@@ -81,37 +81,39 @@ impl Figures {
         (self.elapsed_ns > 0).then(|| self.elapsed_ns as f64 / 1e9)
     }
 
-    /// Complete requests per second.
+    /// Returns the completed requests per second.
     pub fn rate(&self) -> Option<f64> {
         Some(self.complete as f64 / self.elapsed_s()?)
     }
 
-    /// Time per request in milliseconds, for a client and across all of them.
+    /// Returns the time per request in milliseconds: per client, and across all clients.
     pub fn time_per_request_ms(&self) -> Option<(f64, f64)> {
         let each = self.elapsed_s()? * 1000.0 / self.complete as f64;
         (self.complete > 0).then(|| (each * f64::from(self.concurrency), each))
     }
 
-    /// Bytes as kilobytes of 1024 bytes per second.
+    /// Converts a number of bytes to KiB per second.
     pub fn kilobytes_per_second(&self, bytes: u64) -> Option<f64> {
         Some(bytes as f64 / 1024.0 / self.elapsed_s()?)
     }
 
-    /// Requests with an answer of 2xx that is what was asked for.
+    /// Returns the number of 2xx responses that passed verification.
     pub fn succeeded(&self) -> u64 {
         let ok = self.account.iter().find(|(name, _)| *name == "ok");
         ok.map_or(0, |(_, count)| *count)
     }
 
-    /// Requests in flight on average, by Little's law: rate times mean time (Little 1961).
+    /// Returns the mean number of requests in flight by Little's law: rate times mean time (Little
+    /// 1961).
     pub fn effective_concurrency(&self) -> Option<f64> {
         let sum_ns = self.times.as_ref()?.sum_ns() as f64;
         (self.elapsed_ns > 0).then(|| sum_ns / self.elapsed_ns as f64)
     }
 
-    /// Whether clearly fewer requests were in flight than asked for. At the beginning and at the end
-    /// clients come and go one by one, for about one request: that much is allowed for. Where
-    /// requests failed it is not known, and of a short test its begin is too large a part.
+    /// Whether clearly fewer requests were in flight than requested. At the start and the end,
+    /// clients come and go one by one for about the length of one request; this is tolerated.
+    /// Returns `false` if requests failed, or if the start makes up too large a part of a short
+    /// test.
     pub fn is_concurrency_short(&self) -> bool {
         if self.failures != Failures::default() || self.elapsed_ns < SHORT_TEST_NS {
             return false;
@@ -125,7 +127,7 @@ impl Figures {
     }
 }
 
-/// ab compares every answer, also one that was cut short, with the first whole one.
+/// ab compares every response, truncated ones included, with the first complete one.
 fn lengths(rows: &[RequestRecord]) -> Option<Lengths> {
     let first = rows.iter().find(|row| row.status != 0)?.body_bytes;
     let mut lengths = Lengths {
@@ -144,7 +146,7 @@ fn lengths(rows: &[RequestRecord]) -> Option<Lengths> {
     Some(lengths)
 }
 
-/// The load takes every status for an answer, as ab does; here those other than 2xx are told apart.
+/// The load accepts every status, as ab does; here statuses other than 2xx are separated.
 fn account(measured: &Measured) -> Vec<(&'static str, u64)> {
     let is_other =
         |row: &&RequestRecord| row.outcome == Outcome::Ok && !(200..300).contains(&row.status);
@@ -163,23 +165,23 @@ fn account(measured: &Measured) -> Vec<(&'static str, u64)> {
     account
 }
 
-/// Failed requests by the kinds of the original's report.
+/// Failed requests, by the categories of the original's report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Failures {
-    /// There was no connection, TLS included.
+    /// No connection was established, TLS included.
     pub connect: u64,
-    /// The connection broke, or the answer did not come in time.
+    /// The connection broke, or the response timed out.
     pub receive: u64,
-    /// The body was shorter than its head said.
+    /// The body was shorter than announced.
     pub length: u64,
-    /// What came was no answer, or not the one that `--verify` wants.
+    /// The response was malformed or failed `--verify`.
     pub exceptions: u64,
-    /// The request could not be written. The original tells these on a line of their own.
+    /// The request could not be written. The original reports these on a separate line.
     pub write: u64,
 }
 
 impl Failures {
-    /// Sorts the failures of a load.
+    /// Sorts the errors of a load into categories.
     pub fn from_counts(counts: &OutcomeCounts) -> Failures {
         let mut failures = Failures::default();
         for class in ErrorClass::every() {
@@ -190,7 +192,7 @@ impl Failures {
 
     fn place(&mut self, class: ErrorClass) -> &mut u64 {
         match class.phase() {
-            // Their connections had been made.
+            // Their connections had been established.
             _ if is_tls_of_an_answer(class) => &mut self.receive,
             "dns" | "connect" | "tls" => &mut self.connect,
             "send" => &mut self.write,
@@ -201,14 +203,13 @@ impl Failures {
         }
     }
 
-    /// The number behind `Failed requests`.
+    /// Returns the number after `Failed requests`.
     pub fn failed(&self) -> u64 {
         self.connect + self.receive + self.length + self.exceptions
     }
 }
 
-/// Whether a failure ends the test unless `-r` is given: errors of sockets do, answers that are
-/// wrong do not.
+/// Whether an error ends the test without `-r`: socket errors do, wrong responses do not.
 pub fn ends_test(class: ErrorClass) -> bool {
     let phases = ["dns", "connect", "tls", "send", "reset", "timeout"];
     phases.contains(&class.phase()) && class != ErrorClass::TlsTruncated
@@ -218,7 +219,7 @@ fn is_tls_of_an_answer(class: ErrorClass) -> bool {
     matches!(class, ErrorClass::TlsRecord | ErrorClass::TlsTruncated)
 }
 
-/// Whether a failure ends the test also with `-r`, because every further request would fail alike.
+/// Whether an error ends the test even with `-r`, because every further request would fail as well.
 pub fn ends_any_test(class: ErrorClass) -> bool {
     matches!(
         class,
@@ -226,24 +227,24 @@ pub fn ends_any_test(class: ErrorClass) -> bool {
     )
 }
 
-/// The percentages that ab prints.
+/// Percentages that ab prints.
 pub const PERCENTS: [u32; 9] = speedwell_load::latency::AB_PERCENTS;
 
-/// One request with a whole answer, in nanoseconds.
+/// Times of one request with a complete response, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// When it began, from the start of the test.
+    /// Start of the request, relative to the start of the test.
     pub begun_ns: u64,
-    /// Until the connection was there; 0 on one that was used before.
+    /// Time to connect; 0 on a reused connection.
     pub connect_ns: u64,
-    /// From sending to the end of the answer.
+    /// From sending to the end of the response.
     pub processing_ns: u64,
-    /// From sending to the first byte of the answer.
+    /// From sending to the first byte of the response.
     pub waiting_ns: u64,
 }
 
 impl Timing {
-    /// From the beginning to the end.
+    /// Returns the time from start to end.
     pub fn total_ns(self) -> u64 {
         self.connect_ns + self.processing_ns
     }
@@ -263,26 +264,22 @@ impl Timing {
     }
 }
 
-/// One of the times of a request, in nanoseconds.
+/// Selects one of the times of a request, in nanoseconds.
 pub type Part = fn(Timing) -> u64;
 
-/// What is said of one kind of time, in nanoseconds.
+/// Statistics of one kind of time, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// The shortest.
     pub least_ns: u64,
-    /// The mean.
     pub mean_ns: f64,
-    /// The standard deviation of a sample (n - 1); 0 for a single one.
+    /// Sample standard deviation (n - 1); 0 for a single value.
     pub deviation_ns: f64,
-    /// The median.
     pub median_ns: u64,
-    /// The longest.
     pub greatest_ns: u64,
 }
 
 impl Spread {
-    /// Of some times in any order; there is at least one.
+    /// Computes the statistics of at least one time, in any order.
     fn from_times(mut times_ns: Vec<u64>) -> Spread {
         times_ns.sort_unstable();
         let count = times_ns.len();
@@ -308,7 +305,7 @@ impl Spread {
     }
 }
 
-/// The times of all requests with a whole answer; there is at least one.
+/// Times of at least one request, each with a complete response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Times {
     timings: Vec<Timing>,
@@ -316,7 +313,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// The times of these requests; `None` if none has a whole answer.
+    /// Collects the times of requests with a complete response; `None` without any.
     pub fn of_requests(rows: &[RequestRecord]) -> Option<Times> {
         let answered = rows.iter().filter(|row| is_answered(row));
         let mut timings: Vec<Timing> = answered.filter_map(Timing::from_record).collect();
@@ -329,35 +326,35 @@ impl Times {
         })
     }
 
-    /// How many there are.
+    /// Returns the number of requests.
     pub fn count(&self) -> usize {
         self.timings.len()
     }
 
-    /// Every request, in the order in which they began.
+    /// Returns the requests in the order in which they began.
     pub fn timings(&self) -> &[Timing] {
         &self.timings
     }
 
-    /// What is said of one kind of time.
+    /// Returns the statistics of one kind of time.
     pub fn spread(&self, part: Part) -> Spread {
         Spread::from_times(self.timings.iter().map(|timing| part(*timing)).collect())
     }
 
-    /// The time within which a percentage of the requests was served; 0 gives the shortest.
+    /// Returns the time within which `percent` of the requests were served; 0 gives the shortest.
     pub fn within_ns(&self, percent: u32) -> u64 {
         let count = self.sorted_totals_ns.len();
         let rank = (count * percent as usize).div_ceil(100).clamp(1, count);
         self.sorted_totals_ns[rank - 1]
     }
 
-    /// The sum of all times in nanoseconds.
+    /// Returns the sum of all times in nanoseconds.
     pub fn sum_ns(&self) -> u128 {
         self.sorted_totals_ns.iter().map(|ns| u128::from(*ns)).sum()
     }
 }
 
-/// Whether the whole answer came. Its status and body may still not be what was wanted.
+/// Whether the complete response arrived. Its status and body may still be wrong.
 fn is_answered(row: &RequestRecord) -> bool {
     match row.outcome {
         Outcome::Ok => true,
@@ -405,8 +402,8 @@ mod tests {
 
     #[test]
     fn a_load_that_was_half_idle_is_short_of_concurrency() {
-        // Published figures of a test with -c 250: 8000 requests in 8.162 s, 124 ms each, so that
-        // 121.5 were under way; another with 1129 ms each in 36.856 s had 245.
+        // Published figures of a test with -c 250: 8000 requests of 124 ms each in 8.162 s, so
+        // 121.5 were in flight; another with 1129 ms each in 36.856 s had 245.
         let of = |ms: u64, elapsed_ms: u64| {
             let rows: Vec<RequestRecord> = (0..8000).map(|_| row(ms * 1_000_000)).collect();
             let request = Request {
@@ -434,7 +431,7 @@ mod tests {
         let failures = Failures::from_counts(&counts);
         assert_eq!(failures.failed() + failures.write, ErrorClass::COUNT as u64);
         assert_eq!((failures.length, failures.write), (1, 1));
-        // dns, four of connect, three of tls, and the limit of time for connecting.
+        // dns, four of connect, three of tls, and the connect timeout.
         assert_eq!(failures.connect, 9);
     }
 
@@ -482,7 +479,7 @@ mod tests {
             assert_eq!(times.within_ns(percent), u64::from(percent) * 1_000_000);
         }
         assert_eq!(times.within_ns(0), 1_000_000);
-        // By definition: the least time that so many requests did not exceed.
+        // By definition: the smallest time that this share of requests did not exceed.
         let few = of_totals_ms(&[10, 20, 30]);
         assert_eq!(few.within_ns(66), 20_000_000);
         assert_eq!(few.within_ns(67), 30_000_000);

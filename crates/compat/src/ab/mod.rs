@@ -1,8 +1,8 @@
-//! Drop-in for ApacheBench: a load over HTTP, and ab's report of it.
+//! Drop-in for ApacheBench: an HTTP load with ab's report.
 //!
-//! Decides the order of what happens and the exit status: 0 when a request succeeded and the test was
-//! carried out, 2 otherwise, 130 after Ctrl-C. What differs from the original, and why, is in
-//! `docs/reference/ab.md`. Start at [`run`].
+//! Decides the order of steps and the exit status: 0 if the test completed and a request succeeded,
+//! 130 after Ctrl-C, 2 otherwise. Differences from the original: `docs/reference/ab.md`. Start at
+//! [`run`].
 
 use crate::ab::arguments::{Command, Request, Sort, TOOL};
 use crate::ab::figures::{Times, Timing, ends_any_test};
@@ -27,7 +27,7 @@ mod tests;
 
 const USAGE: &str = include_str!("../usage/ab.txt");
 
-/// Does what `arguments` ask for; returns the exit status.
+/// Runs the tool; returns the exit status.
 ///
 /// # Errors
 /// Standard output or standard error is closed.
@@ -69,7 +69,7 @@ fn test(request: &Request, console: &mut Console<'_>) -> Result<i32> {
     Ok(status(&report))
 }
 
-/// What helps against the end of a test.
+/// Returns the hint for a test that ended early.
 fn hint(report: &Report) -> &'static str {
     match report.cut_short {
         Some(CutShort::Failed(ErrorClass::TlsVerify)) => {
@@ -91,8 +91,8 @@ fn status(report: &Report) -> i32 {
     }
 }
 
-/// The files that are written besides the report: opened before the test, so that one that cannot be
-/// written is told before it, and emptied after it.
+/// Output files besides the report: opened before the test, so that an unwritable one is reported
+/// early, and truncated after it.
 struct Files {
     csv: Option<File>,
     tsv: Option<File>,
@@ -130,7 +130,7 @@ impl Files {
 }
 
 fn emptied(mut file: File) -> io::Result<BufWriter<File>> {
-    // A pipe or a device cannot be cut, and needs not be.
+    // A pipe or a device cannot be truncated, and need not be.
     if file.metadata()?.is_file() {
         file.set_len(0)?;
         file.rewind()?;
@@ -138,7 +138,7 @@ fn emptied(mut file: File) -> io::Result<BufWriter<File>> {
     Ok(BufWriter::new(file))
 }
 
-/// Writes within which time which percentage of the requests was served.
+/// Writes the time within which each percentage of the requests was served.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -153,8 +153,8 @@ fn write_percentages(times: Option<&Times>, out: &mut dyn Write) -> io::Result<(
     out.flush()
 }
 
-/// Writes one row for each request with a whole answer. The test began so many milliseconds after
-/// 1970.
+/// Writes one row for each request with a complete response. `began_epoch_ms` is the start of the
+/// test in Unix time.
 ///
 /// # Errors
 /// The file cannot be written.

@@ -1,8 +1,9 @@
-//! Carries out a test: the first request by itself, then the load, with its progress and what `-v` shows.
+//! Runs a test: the first request alone, then the load, with progress and the output of `-v`.
 //!
-//! Decides when a test is given up, and what is printed meanwhile; what is printed of its results is in `report.rs`. The original
-//! prints every answer as it comes. That would be part of what is measured, so with `-v` answers are shown after the test, and the
-//! body of the first one only. Start at [`Test::carry_out`].
+//! Decides when a test is aborted and the output during it; `report.rs` prints the results.
+//! The original prints every response as it arrives, which would be part of the measurement. So
+//! `-v` shows responses after the test, and only the first one's body. Start at
+//! [`Test::carry_out`].
 
 use crate::Console;
 use crate::ab::arguments::{Request, TOOL, TlsVersion};
@@ -21,16 +22,16 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A test that can be carried out.
+/// Test that is ready to run.
 pub struct Test<'a> {
     request: &'a Request,
     url: &'a Url,
     load: Load,
 }
 
-/// What came of a test.
+/// Results of a test.
 pub struct Tested {
-    /// What the load gave.
+    /// Results of the load.
     pub measured: Measured,
     probe: Option<Probe>,
     request_bytes: usize,
@@ -38,7 +39,6 @@ pub struct Tested {
 }
 
 impl Tested {
-    /// The report of it.
     pub fn report<'a>(&self, request: &'a Request, url: &'a Url) -> Report<'a> {
         let probe = self.probe.as_ref();
         Report {
@@ -55,15 +55,15 @@ impl Tested {
 }
 
 impl<'a> Test<'a> {
-    /// A test of an address.
+    /// Creates a test of a URL.
     pub fn new(request: &'a Request, url: &'a Url, load: Load) -> Test<'a> {
         Test { request, url, load }
     }
 
-    /// Sends everything. What the original prints meanwhile is printed.
+    /// Sends all requests and prints what the original prints during a test.
     ///
     /// # Errors
-    /// The test could not be begun, or the streams of the console are closed.
+    /// The test could not start, or a console stream is closed.
     pub fn carry_out(&self, console: &mut Console<'_>) -> Result<Tested> {
         let shown = &self.request.shown;
         let mut progress = Progress::new(self.request.requests, !shown.hides_progress);
@@ -108,7 +108,7 @@ impl<'a> Test<'a> {
             &tested.measured.rows,
             console.stdout,
         )?;
-        // What is printed on both streams comes in this order also where they are the same file.
+        // Keeps the order of the output if both streams go to the same file.
         console.stdout.flush()?;
         let complete = ended(&tested.measured.totals.outcomes);
         progress.finish(complete, console.stderr)?;
@@ -133,13 +133,13 @@ impl<'a> Test<'a> {
         write!(out, "(be patient){end}")
     }
 
-    /// Whether a failure ends the test.
+    /// Returns the reason to abort if this error ends the test.
     fn gives_up(&self, class: ErrorClass) -> Option<CutShort> {
         let ends = ends_any_test(class) || (ends_test(class) && !self.request.goes_on);
         ends.then_some(CutShort::Failed(class))
     }
 
-    /// `-f` cannot be told to the server, but what it agreed to can be refused.
+    /// `-f` cannot restrict the handshake, but an unwanted negotiated version is rejected.
     fn check_version(&self, probe: Option<&Probe>) -> Result<()> {
         let agreed = probe.and_then(|probe| probe.tls.as_ref());
         let (Some(tls), Some(wanted)) = (agreed, self.request.security.version) else {
@@ -158,7 +158,6 @@ impl<'a> Test<'a> {
         Ok(())
     }
 
-    /// Carries out the load itself.
     fn load(
         &self,
         tested: &mut Tested,
@@ -176,14 +175,14 @@ impl<'a> Test<'a> {
             } else {
                 failed.filter_map(|class| self.gives_up(class)).next()
             };
-            // With -n and -t the load waits for its last answers, but not beyond its time.
+            // With -n and -t the load waits for its last responses, but not beyond its time.
             let is_over = self
                 .request
                 .time_s
                 .is_some_and(|s| at.at_ns as f64 >= s * 1e9);
             stop.store(is_over || cut_short.is_some(), Ordering::Relaxed);
         })?;
-        // The last failures may be younger than the last time that progress was told.
+        // The last failures may be more recent than the last progress callback.
         let counts = &measured.totals.outcomes;
         let failed = ErrorClass::every().filter(|class| counts.errors(*class) > 0);
         tested.cut_short = cut_short.or(failed.filter_map(|class| self.gives_up(class)).next());
@@ -201,12 +200,12 @@ impl<'a> Test<'a> {
     }
 }
 
-/// Requests that came to an end, well or not.
+/// Returns the number of requests that ended, successfully or not.
 fn ended(counts: &OutcomeCounts) -> u64 {
     counts.succeeded() + counts.all_errors()
 }
 
-/// What a load gives that was not begun.
+/// Returns the results of a load that did not start.
 fn nothing() -> Measured {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
     Measured {
@@ -229,17 +228,17 @@ fn nothing() -> Measured {
     }
 }
 
-/// Below this number of requests there is no progress to tell, as in the original.
+/// No progress is shown up to this number of requests, as in the original.
 const FEW: u64 = 150;
 
-/// The fewest requests between two lines.
+/// Minimum number of requests between two progress lines.
 const LEAST_STEP: u64 = 100;
 
-/// The requests between two lines of a test that ends by time: a tenth of the 50 000 that the
-/// original takes `-t` for.
+/// Requests between two lines of a test limited by time: a tenth of the 50 000 that the original
+/// assumes with `-t`.
 const STEP_OF_TIME: u64 = 5000;
 
-/// What was told so far.
+/// Progress shown so far.
 #[derive(Debug)]
 struct Progress {
     step: Option<u64>,
@@ -247,7 +246,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// Nothing yet of a test of so many requests, or of one that ends by time.
+    /// Creates the progress of a test limited to `requests`, or by time if `None`.
     pub fn new(requests: Option<u64>, is_wanted: bool) -> Progress {
         let step = match requests {
             Some(count) => (count > FEW).then(|| (count / 10).max(LEAST_STEP)),
@@ -259,12 +258,13 @@ impl Progress {
         }
     }
 
-    /// Whether there will be lines.
+    /// Whether progress lines are shown.
     pub fn is_told(&self) -> bool {
         self.step.is_some()
     }
 
-    /// So many requests have come to an end. What cannot be written is not worth an abort.
+    /// Shows that `complete` requests have ended. Write errors are ignored: they do not justify
+    /// aborting the test.
     pub fn update(&mut self, complete: u64, out: &mut dyn Write) {
         let Some(step) = self.step else { return };
         while self.reported + step <= complete {
@@ -273,7 +273,7 @@ impl Progress {
         }
     }
 
-    /// The test is over.
+    /// Shows the end of the test.
     ///
     /// # Errors
     /// Standard error is closed.
@@ -286,13 +286,13 @@ impl Progress {
     }
 }
 
-/// The level that shows the request and the first answer.
+/// Verbosity that shows the request and the first response.
 const EXCHANGE: u32 = 2;
 
-/// The level that shows statuses.
+/// Verbosity that shows statuses.
 const STATUSES: u32 = 3;
 
-/// Shows the request before the test.
+/// Prints the request before the test.
 ///
 /// # Errors
 /// `out` is closed.
@@ -306,7 +306,7 @@ fn trace_request(verbosity: u32, request: &http1::Request, out: &mut dyn Write) 
     writeln!(out, "INFO: {method} header == \n---\n{text}\n---")
 }
 
-/// Shows what came, after the test.
+/// Prints the responses after the test.
 ///
 /// # Errors
 /// `out` is closed.

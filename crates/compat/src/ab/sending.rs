@@ -1,7 +1,7 @@
-//! The load that a command line describes.
+//! Builds the load that a command line describes.
 //!
-//! Decides what goes over the line: the header fields of ab in ab's order, as HTTP/1.1 or, with
-//! `--http1.0`, byte for byte as ab writes them. It must not know how a load is carried out. Start at
+//! Decides the bytes on the wire: ab's header fields in ab's order, as HTTP/1.1 or, with
+//! `--http1.0`, byte for byte as ab writes them. Knows nothing of how a load is run. Start at
 //! [`load`].
 
 use crate::ab::arguments::Request;
@@ -15,13 +15,13 @@ use speedwell_load::load::{
 };
 use speedwell_load::pace::{Closed, Pace, Stop, Think};
 
-/// How requests with `--http1.0` name their sender: some servers answer by it.
+/// User agent of requests with `--http1.0`, on which some servers' responses depend.
 const ORIGINAL_AGENT: &str = "ApacheBench/2.3";
 
-/// The load, to be carried out as it is.
+/// Builds the load.
 ///
 /// # Errors
-/// The command line asks for something that cannot be sent; the message says what.
+/// The command line asks for something that cannot be sent; the message names it.
 pub fn load(request: &Request, url: &Url, body: Option<Vec<u8>>) -> Result<Load> {
     let kinds = Kinds::single(kind(request, url, body))?;
     let closed = Closed::new(request.concurrency, Think::None)?;
@@ -38,23 +38,24 @@ pub fn load(request: &Request, url: &Url, body: Option<Vec<u8>>) -> Result<Load>
             after_ns: request.time_s.map(nanoseconds),
         },
         warmup_ns: 0,
-        // When the time is up ab counts what is done and goes; a number of requests is waited for.
+        // When the time is up, ab stops without waiting for responses; with a number of requests it
+        // waits.
         drain_ns: match request.requests {
-            // Longer than any request can take: to connect, to be answered, and for the limits of
-            // time to be looked at.
+            // Longer than any request can take: to connect, to be answered, and for the timeouts to
+            // be checked.
             Some(_) => nanoseconds(2.0 * request.timeout_s + 1.0),
             None => 0,
         },
         rules: rules(request),
         success: Success {
-            // ab takes any status for an answer and counts those other than 2xx apart.
+            // ab accepts any status and counts those other than 2xx separately.
             statuses: vec![0..=999],
             body: request
                 .verify
                 .as_ref()
                 .map(|text| BodyRule::Contains(text.as_bytes().to_vec())),
         },
-        // One, as ab has, so that the figures of both can be compared.
+        // One thread, as in ab, so that the figures are comparable.
         threads: 1,
         processors: Vec::new(),
         part: Part::WHOLE,
@@ -76,7 +77,7 @@ fn rules(request: &Request) -> ConnectionRules {
             first_byte_ns: None,
             total_ns: limit_ns,
         },
-        // Every answer has its own time in the report, so none waits for others.
+        // Every response has its own time in the report, so none waits for others.
         batching: Batching::Off,
         ..ConnectionRules::default()
     }
@@ -111,17 +112,17 @@ fn target(request: &Request, url: &Url) -> Result<Target> {
     })
 }
 
-/// The header fields of ab, in its order.
+/// Returns ab's header fields in its order.
 fn headers(request: &Request, url: &Url, body: Option<&[u8]>) -> Vec<(String, Vec<u8>)> {
     let text = |name: &str, value: &str| (name.to_owned(), value.as_bytes().to_vec());
     let mut headers = Vec::new();
-    // In HTTP/1.1 it goes without saying, but servers that answer with 1.0 want to hear it.
+    // Redundant in HTTP/1.1, but servers that respond with 1.0 require it.
     let keep_alive = request
         .keeps_alive
         .then(|| text("Connection", "Keep-Alive"));
     headers.extend(keep_alive);
     if !request.cookies.is_empty() {
-        // One field for all (RFC 6265, section 5.4); the original sends the last cookie only.
+        // One field for all cookies (RFC 6265, section 5.4); the original sends only the last one.
         headers.push(text("Cookie", &request.cookies.join("; ")));
     }
     for (name, credentials) in [
@@ -155,7 +156,7 @@ fn headers(request: &Request, url: &Url, body: Option<&[u8]>) -> Vec<(String, Ve
     headers
 }
 
-/// The request that is sent again and again.
+/// Builds the request that is repeated.
 fn kind(request: &Request, url: &Url, body: Option<Vec<u8>>) -> Kind {
     Kind {
         name: "request".to_owned(),
@@ -181,7 +182,7 @@ fn kind(request: &Request, url: &Url, body: Option<Vec<u8>>) -> Kind {
     }
 }
 
-/// Reads what is uploaded.
+/// Reads the body to send.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -196,31 +197,28 @@ pub fn body(request: &Request, directory: &std::path::Path) -> Result<Option<Vec
         .map(Some)
 }
 
-/// A host and its port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
-    /// A name or an address; one of IPv6 without its brackets.
+    /// Name or IP address; IPv6 without brackets.
     pub name: String,
-    /// The port.
     pub port: u16,
 }
 
-/// An address to test.
+/// URL to test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
-    /// Whether it begins with `https://`.
+    /// Whether the scheme is `https`.
     pub is_tls: bool,
-    /// The server.
     pub host: Host,
     /// Path and query.
     pub path: String,
 }
 
 impl Host {
-    /// Reads `host:port`.
+    /// Parses `host:port`.
     ///
     /// # Errors
-    /// It is none; a fragment of a sentence says why.
+    /// The text is invalid; a sentence fragment says why.
     pub fn parse(text: &str, usual_port: u16) -> Result<Host, String> {
         let (name, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((name, "")) => (name, None),
@@ -251,7 +249,7 @@ impl Host {
         })
     }
 
-    /// The name as it stands in an address.
+    /// Returns the name as it appears in a URL.
     fn bracketed(&self) -> String {
         if self.name.contains(':') {
             format!("[{}]", self.name)
@@ -262,10 +260,10 @@ impl Host {
 }
 
 impl Url {
-    /// Reads an address.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// It is none; a fragment of a sentence says why.
+    /// The text is invalid; a sentence fragment says why.
     pub fn parse(text: &str) -> Result<Url, String> {
         let wrong = |why: &str| format!("invalid URL '{text}': {why}");
         let (is_tls, rest) = match text.split_once("://") {
@@ -291,7 +289,7 @@ impl Url {
         })
     }
 
-    /// The value of the header field Host: without the port where it is the usual one.
+    /// Returns the value of the header field Host: without the port if it is the default.
     pub fn authority(&self) -> String {
         let usual_port = if self.is_tls { 443 } else { 80 };
         if self.host.port == usual_port {
@@ -301,7 +299,7 @@ impl Url {
         }
     }
 
-    /// The whole address, as a proxy wants it (RFC 9112, section 3.2.2).
+    /// Returns the absolute form of the URL, as sent to a proxy (RFC 9112, section 3.2.2).
     pub fn absolute(&self) -> String {
         let scheme = if self.is_tls { "https" } else { "http" };
         format!("{scheme}://{}{}", self.authority(), self.path)

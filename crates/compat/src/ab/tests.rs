@@ -1,11 +1,11 @@
-//! Loads made by hand for the tests of the modules beside this one, and the tests of what `-e` and `-g` write.
+//! Fabricated loads for the tests of neighboring modules, and tests of the output of `-e` and `-g`.
 
 use super::*;
 use speedwell_load::latency::Outcome;
 use speedwell_load::measured::{Measured, RequestRecord, Timeline, Totals};
 use speedwell_load::outcomes::ErrorClass;
 
-/// An answered request on a used connection that took so long.
+/// Returns an answered request on a reused connection that took `total_ns`.
 pub fn row(total_ns: u64) -> RequestRecord {
     RequestRecord {
         index: 0,
@@ -23,7 +23,7 @@ pub fn row(total_ns: u64) -> RequestRecord {
     }
 }
 
-/// A load in the making.
+/// Builder of a load.
 pub struct Made {
     rows: Vec<RequestRecord>,
     elapsed_ns: u64,
@@ -59,7 +59,7 @@ impl Made {
         self
     }
 
-    /// The load whose counts say what its rows say.
+    /// Returns a load whose counters match its rows.
     pub fn measured(self) -> Measured {
         let mut totals = Totals::new(true);
         for row in &self.rows {
@@ -115,7 +115,7 @@ fn golden(name: &str) -> String {
     std::fs::read_to_string(format!("{folder}/{name}")).unwrap()
 }
 
-/// Every run of digits, with decimals, as one sign.
+/// Replaces each run of digits, with decimals, by one character.
 fn shape(line: &str) -> String {
     let mut shape = String::new();
     for letter in line.chars() {
@@ -157,7 +157,7 @@ fn requests_have_the_form_of_the_original_and_its_order_if_wished() {
     assert!(by_start.lines().all(|line| cells(line) == 6));
     let of_first = shape(theirs.lines().nth(1).unwrap());
     let ours = shape(by_start.lines().nth(1).unwrap());
-    // Behind the name of the day and of the month, which depend on the time zone.
+    // After the names of weekday and month, which depend on the time zone.
     assert_eq!(ours[7..], of_first[7..]);
     assert!(ours.contains("\t#\t#\t#\t#\t#"));
     let totals = |text: &str| -> Vec<u64> {

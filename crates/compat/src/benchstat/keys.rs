@@ -1,33 +1,33 @@
-//! From results to keys: what of a result says into which table, row and column it goes, in which order these stand, and which
-//! results are kept. Start at [`Projections`] and [`keep`].
+//! Maps results to keys: decides the table, row and column of a result, their order, and which
+//! results are kept. Start at [`Projection`] and [`keep`].
 
 use crate::benchstat::query::{Filter, Part, PartOrder, Wanted};
 use crate::benchstat::records::Record;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// The values of a key, by the number of their field; what is behind the last value that is not empty is left out.
+/// Values of a key, indexed by field; trailing empty values are omitted.
 pub type Key = Vec<String>;
 
-/// A value that keys have.
+/// Field of a key.
 #[derive(Debug, Clone)]
 struct Field {
     name: String,
-    /// Which part of the projection it belongs to.
+    /// Index of the part of the projection it belongs to.
     part: usize,
     order: FieldOrder,
 }
 
 #[derive(Debug, Clone)]
 enum FieldOrder {
-    /// As noted, where it is.
+    /// Order of first appearance, by recorded position.
     First(HashMap<String, usize>),
     Alpha,
     Number,
     Fixed(Vec<String>),
 }
 
-/// What of a result makes a key.
+/// Derives a key from a result.
 #[derive(Debug, Clone, Default)]
 pub struct Projection {
     parts: Vec<Part>,
@@ -35,7 +35,7 @@ pub struct Projection {
     has_unit: bool,
 }
 
-/// What all projections of a command line take, which their rest leaves out.
+/// Keys used by any projection of the command line; the rest projection excludes them.
 #[derive(Debug, Clone, Default)]
 pub struct Taken {
     settings: Vec<String>,
@@ -45,7 +45,7 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// A projection of these parts. One of tables has the unit as its last field.
+    /// Creates a projection of these parts. That of tables has the unit as its last field.
     pub fn project(&mut self, parts: Vec<Part>, has_unit: bool) -> Result<Projection, String> {
         let mut projection = Projection {
             has_unit,
@@ -72,7 +72,7 @@ impl Taken {
         Ok(projection)
     }
 
-    /// A projection of what no other one takes.
+    /// Creates a projection of everything that no other projection uses.
     pub fn rest(&self) -> Projection {
         let mut projection = Projection::default();
         let keys = [(".config", self.has_config), (".fullname", self.has_name)];
@@ -89,7 +89,7 @@ impl Taken {
         projection
     }
 
-    /// The name of a result without what projections take of it.
+    /// Returns the name of a result without the parts that projections use.
     fn name(&self, record: &Record) -> String {
         let marks: Vec<String> = self.of_name.iter().map(|key| format!("{key}=")).collect();
         let has_base = self.of_name.iter().any(|key| key == ".name");
@@ -114,7 +114,7 @@ impl Taken {
     }
 }
 
-/// The value of a key that is neither the configuration nor the unit.
+/// Returns the value of a key other than the configuration and the unit.
 fn value(key: &str, record: &Record) -> String {
     match key {
         ".name" => record.base().to_owned(),
@@ -149,7 +149,7 @@ impl Projection {
         self.fields.len() - 1
     }
 
-    /// The key of a result; in the tables' projection that of one of its units.
+    /// Returns the key of a result; in the projection of tables, for one of its units.
     pub fn key(&mut self, record: &Record, unit: Option<&str>, taken: &Taken) -> Key {
         let mut row = vec![String::new(); self.fields.len()];
         for at in 0..self.parts.len() {
@@ -190,8 +190,8 @@ impl Projection {
         row
     }
 
-    /// Notes when values come first. Those of the configuration are not noted, as in the original, and stand by the
-    /// alphabet.
+    /// Records the first appearance of values. Those of the configuration are not recorded, as in
+    /// the original, and are sorted alphabetically.
     fn note(&mut self, row: &[String]) {
         let parts = &self.parts;
         for (field, value) in self.fields.iter_mut().zip(row) {
@@ -207,25 +207,25 @@ impl Projection {
         }
     }
 
-    /// The numbers of the fields in their order: part by part, and within one as they came.
+    /// Returns the indices of the fields in order: by part, and within a part by first appearance.
     pub fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.fields.len()).collect();
         order.sort_by_key(|at| self.fields[*at].part);
         order
     }
 
-    /// The name of a field.
+    /// Returns the name of a field.
     pub fn name(&self, field: usize) -> &str {
         &self.fields[field].name
     }
 
-    /// The number of the unit's field.
+    /// Returns the index of the unit's field.
     pub fn unit(&self) -> Option<usize> {
         let is_unit = |field: &Field| self.has_unit && field.part == self.parts.len();
         self.fields.iter().position(is_unit)
     }
 
-    /// All values of a key that are not empty.
+    /// Returns all nonempty values of a key.
     pub fn values(&self, key: &Key) -> String {
         let order = self.order();
         let values = order.iter().map(|at| of(key, *at));
@@ -235,7 +235,6 @@ impl Projection {
             .join(" ")
     }
 
-    /// Sorts keys.
     pub fn sort(&self, keys: &mut [Key]) {
         let order = self.order();
         keys.sort_by(|a, b| {
@@ -250,7 +249,7 @@ impl Projection {
         });
     }
 
-    /// Fields whose values differ among keys.
+    /// Returns the fields whose values differ among keys.
     pub fn differing(&self, keys: &[Key]) -> Vec<&str> {
         let differs = |at: &usize| {
             keys.windows(2)
@@ -264,7 +263,7 @@ impl Projection {
             .collect()
     }
 
-    /// Whether a result has values that fixed orders name.
+    /// Whether the values of a result are listed in all fixed orders.
     pub fn admits(&self, record: &Record) -> bool {
         self.parts.iter().all(|part| match &part.order {
             PartOrder::Fixed(values) => values.contains(&value(&part.key, record)),
@@ -273,7 +272,7 @@ impl Projection {
     }
 }
 
-/// The value of a field; what is left out at the end is empty.
+/// Returns the value of a field; omitted trailing values are empty.
 pub fn of(key: &Key, field: usize) -> &str {
     key.get(field).map_or("", String::as_str)
 }
@@ -302,7 +301,7 @@ impl FieldOrder {
     }
 }
 
-/// A number with a prefix and a sign for bytes: `4k`, `1Mi`, `16KiB`.
+/// Parses a number with a prefix and a byte suffix: `4k`, `1Mi`, `16KiB`.
 fn number(text: &str) -> Option<f64> {
     const PREFIXES: &str = "KMGTPEZY";
     if let Ok(plain) = text.parse() {
@@ -330,16 +329,13 @@ fn number(text: &str) -> Option<f64> {
     Some(value * base.powi(power.unwrap_or(0)))
 }
 
-/// An answer of a filter: for the whole result, or for each of its figures.
+/// Result of a filter: for the whole result, or for each of its figures.
 enum Answer {
     Whole(bool),
     Each(Vec<bool>),
 }
 
-/// The result with the figures that a filter keeps; nothing if none is left.
-///
-/// # Errors
-/// A key that filters do not know.
+/// Returns the result with the figures that a filter keeps; `None` if none is left.
 pub fn keep(filter: &Filter, mut record: Record) -> Option<Record> {
     match answer(filter, &record) {
         Answer::Whole(true) => Some(record),
@@ -352,10 +348,10 @@ pub fn keep(filter: &Filter, mut record: Record) -> Option<Record> {
     }
 }
 
-/// Refuses keys that a filter cannot have.
+/// Rejects keys that filters do not support.
 ///
 /// # Errors
-/// The key, and where it belongs.
+/// The message names the key and where it is allowed.
 pub fn check(filter: &Filter) -> Result<(), String> {
     match filter {
         Filter::And(all) | Filter::Or(all) => all.iter().try_for_each(check),

@@ -1,13 +1,11 @@
-//! Cells on a screen: some span several columns, each column is as wide as its widest cell needs. Start at [`Layout`].
+//! Lays out cells as text: some span several columns, and each column is as wide as its widest
+//! cell. Start at [`Layout`].
 
-/// Where the text of a cell stands within it.
+/// Alignment of text within a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// At the left.
     Left,
-    /// In the middle.
     Centre,
-    /// At the right.
     Right,
 }
 
@@ -21,19 +19,18 @@ struct Cell {
     align: Align,
 }
 
-/// Cells, each behind and below those before it.
+/// Grid of cells, filled from left to right and from top to bottom.
 #[derive(Debug, Default)]
 pub struct Layout {
     cells: Vec<Cell>,
     columns: usize,
-    /// Columns that a wide text over several does not make wider.
+    /// Columns that are not widened for a text that spans several columns.
     narrow: Vec<usize>,
     row: usize,
     column: usize,
 }
 
 impl Layout {
-    /// Begins a row.
     pub fn row(&mut self) {
         if !self.cells.is_empty() {
             self.row += 1;
@@ -41,23 +38,23 @@ impl Layout {
         self.column = 0;
     }
 
-    /// Goes to a column.
+    /// Moves to a column.
     pub fn column(&mut self, column: usize) {
         self.column = column;
     }
 
-    /// Which column is next.
+    /// Returns the next column.
     pub fn next_column(&self) -> usize {
         self.column
     }
 
-    /// A cell with a blank before it.
+    /// Adds a cell with a blank before it.
     pub fn cell(&mut self, text: &str, align: Align) {
         let has_margin = self.column > 0 && !text.is_empty();
         self.span(1, text, align, if has_margin { " " } else { "" });
     }
 
-    /// A cell over several columns, with what stands before it.
+    /// Adds a cell that spans several columns, with `margin` before it.
     pub fn span(&mut self, span: usize, text: &str, align: Align, margin: &str) {
         self.cells.push(Cell {
             row: self.row,
@@ -76,7 +73,7 @@ impl Layout {
         self.narrow.push(column);
     }
 
-    /// The whole text.
+    /// Returns the laid-out text.
     pub fn text(mut self) -> String {
         let mut margins = vec![0; self.columns];
         for cell in &self.cells {
@@ -102,7 +99,7 @@ impl Layout {
             }
             let margin = margins[cell.column];
             let begin = begins[cell.column];
-            // Behind a text that is too wide the original goes as far ahead as it should go back.
+            // After a text that is too wide, the original moves forward where it should move back.
             let blanks = begin as i64 - at;
             text.push_str(&blank(blanks));
             text.push_str(&format!("{:>margin$}", cell.margin));
@@ -117,8 +114,8 @@ impl Layout {
         text
     }
 
-    /// How wide each column is: as its widest cell, then as those over several columns need, which make the widest of
-    /// theirs even with the others.
+    /// Computes the width of each column: that of its widest single cell, then wide enough for
+    /// spanning cells, whose extra width is distributed evenly.
     fn widths(&self, margins: &[usize]) -> Vec<usize> {
         let mut widths = vec![0; self.columns];
         for cell in &self.cells {
@@ -147,7 +144,7 @@ impl Layout {
 }
 
 impl Align {
-    /// A text with blanks before it.
+    /// Pads a text on the left.
     fn padded(self, text: &str, space: i64) -> String {
         let free = space - width(text) as i64;
         match self {
@@ -158,7 +155,7 @@ impl Align {
     }
 }
 
-/// So many blanks, whatever the sign.
+/// Returns `count` blanks, ignoring the sign.
 fn blank(count: i64) -> String {
     " ".repeat(count.unsigned_abs() as usize)
 }

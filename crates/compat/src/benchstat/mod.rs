@@ -1,7 +1,8 @@
-//! Drop-in for benchstat: results of Go's benchmarks, summarised and compared in tables.
+//! Drop-in for benchstat: summarizes results of Go benchmarks and compares them in tables.
 //!
-//! Decides the flags, which files are read, and the exit status: 0 when tables were written, 1 when something could not be read or
-//! has no results, 2 when the command line makes no sense. What differs from the original, and why, is in `docs/reference/benchstat.md`. Start at [`run`].
+//! Decides the flags, which files are read, and the exit status: 0 if tables were written, 1 if a
+//! file could not be read or has no results, 2 for an invalid command line. Differences from the
+//! original: `docs/reference/benchstat.md`. Start at [`run`].
 
 mod keys;
 mod layout;
@@ -25,7 +26,7 @@ use std::fs;
 const TOOL: &str = "benchstat";
 const USAGE: &str = include_str!("../usage/benchstat.txt");
 
-/// What is asked for.
+/// Options of the command line.
 struct Request<'a> {
     table: &'a str,
     row: &'a str,
@@ -39,7 +40,7 @@ struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Takes the value of a flag.
+    /// Sets the value of a flag.
     fn set(&mut self, name: &str, value: &'a str) -> Result<(), String> {
         let share = || match value.parse() {
             Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
@@ -61,10 +62,10 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Does what `arguments` ask for; returns the exit status.
+/// Runs the tool; returns the exit status.
 ///
 /// # Errors
-/// A file or an expression that cannot be read.
+/// A file or an expression cannot be read.
 pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
     match parse(arguments) {
         Ok(None) => Ok(console.help(USAGE)?),
@@ -73,8 +74,8 @@ pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
     }
 }
 
-/// Flags as Go's package takes them: one dash or two, the value behind `=` or in the next word, up to the first other word.
-/// Nothing where help is asked for.
+/// Parses flags as Go's flag package does: one dash or two, the value after `=` or in the next
+/// argument, up to the first non-flag. Returns `None` if help is requested.
 fn parse(arguments: &[String]) -> Result<Option<Request<'_>>, String> {
     let mut request = Request {
         table: ".config",
@@ -176,7 +177,8 @@ fn compare(request: &Request<'_>, console: &mut Console<'_>) -> Result<i32> {
     Ok(if missing.is_empty() { 0 } else { REFUSED })
 }
 
-/// The results of all files, and sentences on the files without any. The original says nothing of these.
+/// Reads all files. Also returns a message about each file without results, which the original
+/// ignores.
 fn read_files(request: &Request<'_>, console: &mut Console<'_>) -> Result<(Records, Vec<String>)> {
     let mut records = Records::default();
     let mut missing = Vec::new();
@@ -203,7 +205,8 @@ fn read_files(request: &Request<'_>, console: &mut Console<'_>) -> Result<(Recor
     Ok((records, missing))
 }
 
-/// Paths with what their columns are called: `LABEL=PATH`, or the path; one that is given several times has a number.
+/// Returns paths and the names of their columns: `LABEL=PATH`, or the path, which is numbered if
+/// given several times.
 fn labelled(files: &[String]) -> Vec<(String, String)> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for file in files.iter().filter(|file| !file.contains('=')) {

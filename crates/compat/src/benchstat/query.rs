@@ -1,32 +1,33 @@
-//! The two little languages of benchstat's options: filters (`key:value`, AND, OR, `-`, parentheses, patterns between slashes) and
-//! projections (`key@order,...`). What they mean is in `keys.rs`. Start at [`filter`] and [`projection`].
+//! Parses the two expression languages of benchstat's options: filters (`key:value`, AND, OR, `-`,
+//! parentheses, patterns between slashes) and projections (`key@order,...`). `keys.rs` gives them
+//! their meaning. Start at [`filter`] and [`projection`].
 
 use regex::Regex;
 
-/// Which results are kept.
+/// Filter for results.
 #[derive(Debug, Clone)]
 pub enum Filter {
-    /// All of these; without any, everything.
+    /// Matches if all do; without any, everything matches.
     And(Vec<Filter>),
-    /// One of these at least.
+    /// Matches if at least one does.
     Or(Vec<Filter>),
-    /// Not this.
+    /// Matches if the filter does not.
     Not(Box<Filter>),
-    /// A key with a value.
+    /// Matches a key with a value.
     Match(String, Wanted),
 }
 
-/// The value that a key must have.
+/// Value that a key must have.
 #[derive(Debug, Clone)]
 pub enum Wanted {
-    /// This text.
+    /// Exactly this text.
     Text(String),
-    /// A text with this pattern in it.
+    /// Any text that contains a match of this pattern.
     Pattern(Regex),
 }
 
 impl Wanted {
-    /// Whether it is this value.
+    /// Whether the value matches.
     pub fn is(&self, value: &str) -> bool {
         match self {
             Wanted::Text(text) => text == value,
@@ -38,26 +39,24 @@ impl Wanted {
 /// One part of a projection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// What of a result.
     pub key: String,
-    /// In which order.
     pub order: PartOrder,
 }
 
-/// The order of values.
+/// Order of values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PartOrder {
-    /// As they come.
+    /// By first appearance.
     First,
-    /// By the alphabet.
+    /// Alphabetical.
     Alpha,
-    /// By the numbers that they are, with prefixes.
+    /// Numeric, with unit prefixes.
     Number,
-    /// These and no others.
+    /// As listed; other values are excluded.
     Fixed(Vec<String>),
 }
 
-/// Why a text cannot be read, with a mark below the place.
+/// Formats a syntax error with a mark below its position.
 fn mistake(text: &str, at: usize, why: &str) -> String {
     let place = text
         .char_indices()
@@ -76,7 +75,7 @@ enum Token {
     Pattern(String),
 }
 
-/// Reads tokens off the front of a text.
+/// Splits a text into tokens.
 #[derive(Debug, Clone, Copy)]
 struct Tokens<'a> {
     text: &'a str,
@@ -97,7 +96,8 @@ impl<'a> Tokens<'a> {
         self.at += rest.len() - rest.trim_start().len();
     }
 
-    /// The next token and what follows it. A pattern is one only where a value may stand.
+    /// Returns the next token and the remaining tokens. Patterns are recognized only where a value
+    /// may appear.
     fn next(mut self, is_value: bool) -> Result<(Token, Tokens<'a>), String> {
         self.skip_blanks();
         let rest = &self.text[self.at..];
@@ -167,14 +167,15 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// How long a text in quotes is, both of them included.
+/// Returns the length of a quoted text, including both quotes.
 fn quoted_length(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let is_end = |at: &usize| bytes[*at] == b'"' && bytes[at - 1] != b'\\';
     (1..bytes.len()).find(is_end).map(|at| at + 1)
 }
 
-/// Where a pattern ends: at the first slash that is neither in a class nor in a group nor escaped.
+/// Returns the position of the end of a pattern: the first unescaped slash outside classes and
+/// groups.
 fn pattern_length(text: &str) -> Option<usize> {
     let (mut classes, mut groups) = (0i32, 0i32);
     let bytes = text.as_bytes();
@@ -194,10 +195,10 @@ fn pattern_length(text: &str) -> Option<usize> {
     None
 }
 
-/// Reads a filter.
+/// Parses a filter.
 ///
 /// # Errors
-/// Where it cannot be read, and why.
+/// Returns the position and the reason of a syntax error.
 pub fn filter(text: &str) -> Result<Filter, String> {
     let (filter, rest) = either(Tokens::new(text))?;
     rest.end()?;
@@ -278,7 +279,7 @@ fn single(start: Tokens<'_>) -> Result<(Filter, Tokens<'_>), String> {
     }
 }
 
-/// `(a OR /b/)` behind a key.
+/// Parses `(a OR /b/)` after a key.
 fn listed<'a>(key: &str, mut tokens: Tokens<'a>) -> Result<(Filter, Tokens<'a>), String> {
     let mut terms = Vec::new();
     loop {
@@ -306,10 +307,10 @@ fn wanted(token: &Token, at: Tokens<'_>) -> Result<Option<Wanted>, String> {
     }
 }
 
-/// Reads a projection.
+/// Parses a projection.
 ///
 /// # Errors
-/// Where it cannot be read, and why.
+/// Returns the position and the reason of a syntax error.
 pub fn projection(text: &str) -> Result<Vec<Part>, String> {
     let mut parts = Vec::new();
     let mut tokens = Tokens::new(text);

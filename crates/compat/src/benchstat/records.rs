@@ -1,7 +1,8 @@
-//! Lines of Go's benchmark format, one after the other, with the configuration that holds for each.
+//! Reads the lines of Go's benchmark format, with the configuration that applies to each.
 //!
-//! The importer of such files (`results/formats/go_bench`) makes sessions of them; benchstat needs what stands in the lines,
-//! every key of a configuration, and the complaints of the original. Start at [`Records::read`].
+//! The importer of such files (`results/formats/go_bench`) builds sessions; benchstat needs the
+//! lines as written, every configuration key, and the original's complaints. Start at
+//! [`Records::read`].
 
 use crate::benchstat::samples::Assumption;
 use crate::benchstat::units::tidy;
@@ -11,44 +12,42 @@ use std::collections::HashMap;
 /// One key of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// Its name.
     pub key: String,
-    /// Its value.
     pub value: String,
-    /// Whether a line of the file says so; the file's own name is set from outside.
+    /// Whether it comes from a line of the file; the file's own name does not.
     pub is_in_file: bool,
 }
 
 /// One figure of a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    /// In the tidied unit.
+    /// Value in the tidied unit.
     pub value: f64,
-    /// The tidied unit.
+    /// Tidied unit.
     pub unit: String,
-    /// The unit that stands in the file, where that is another.
+    /// Unit as written in the file, if different.
     pub typed_unit: Option<String>,
 }
 
 /// One result.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Record {
-    /// The name behind `Benchmark`.
+    /// Name without the prefix `Benchmark`.
     pub name: String,
-    /// The configuration in the order of the original.
+    /// Configuration in the order of the original.
     pub settings: Vec<Setting>,
-    /// Its figures.
     pub figures: Vec<Figure>,
 }
 
 impl Record {
-    /// The value of a key of the configuration; empty where there is none.
+    /// Returns the value of a configuration key, or an empty text.
     pub fn setting(&self, key: &str) -> &str {
         let found = self.settings.iter().find(|setting| setting.key == key);
         found.map_or("", |setting| &setting.value)
     }
 
-    /// The name up to the first slash, or else without the number of processors.
+    /// Returns the name up to the first slash; without a slash, the name without the number of
+    /// processors.
     pub fn base(&self) -> &str {
         match self.name.find('/') {
             Some(at) => &self.name[..at],
@@ -56,7 +55,8 @@ impl Record {
         }
     }
 
-    /// The first part of the name, and those behind it with their slashes; the number of processors last, with its dash.
+    /// Returns the first part of the name, then the others, each with its slash; last the number of
+    /// processors with its dash.
     pub fn parts(&self) -> (&str, Vec<&str>) {
         let (name, processors) = split_processors(&self.name);
         let mut cuts: Vec<usize> = name.match_indices('/').map(|(at, _)| at).collect();
@@ -67,8 +67,9 @@ impl Record {
     }
 }
 
-/// A name without, and the number of processors with, its dash: as benchstat does it, whatever the other names of the file are
-/// (`go doc golang.org/x/perf/benchfmt.Name.Parts`). Our own importer looks at the other names.
+/// Splits a name into the part before the number of processors and that number with its dash. As in
+/// benchstat, other names of the file do not matter (`go doc
+/// golang.org/x/perf/benchfmt.Name.Parts`); our own importer considers them.
 fn split_processors(name: &str) -> (&str, Option<&str>) {
     let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
     let at = name.len() - digits;
@@ -79,14 +80,14 @@ fn split_processors(name: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// What is read from all files.
+/// Contents of all files.
 #[derive(Debug, Default)]
 pub struct Records {
     /// Results in order.
     pub results: Vec<Record>,
-    /// Complaints about lines, in order, with where each stands among the results.
+    /// Complaints about lines, in order, each with path and line number.
     pub complaints: Vec<String>,
-    /// What `Unit` lines say: unit and key, value.
+    /// Contents of `Unit` lines: unit and key, value.
     units: HashMap<(String, String), String>,
 }
 
@@ -146,7 +147,7 @@ impl Records {
         complaints
     }
 
-    /// What is assumed of the values of a unit.
+    /// Returns the assumption about the values of a unit.
     pub fn assumption(&self, unit: &str) -> Assumption {
         let said = self.units.get(&(tidy(unit).0, "assume".to_owned()));
         if said.is_some_and(|said| said == "exact") {
@@ -157,7 +158,7 @@ impl Records {
     }
 }
 
-/// A key without a value is taken back; what then stands last takes its place, as in the original.
+/// An empty value removes the key; the last key then takes its position, as in the original.
 fn set(settings: &mut Vec<Setting>, key: &str, value: &str) {
     let known = settings.iter().position(|setting| setting.key == key);
     match (known, value) {
@@ -175,7 +176,8 @@ fn set(settings: &mut Vec<Setting>, key: &str, value: &str) {
     }
 }
 
-/// `key: value`: the key begins with a small letter and has neither blanks nor capitals.
+/// Parses `key: value`: the key begins with a lowercase letter and contains neither blanks nor
+/// uppercase letters.
 fn setting(line: &str) -> Option<(&str, &str)> {
     if !line.starts_with(char::is_lowercase) {
         return None;
@@ -186,7 +188,7 @@ fn setting(line: &str) -> Option<(&str, &str)> {
     (value.is_empty() || trimmed.len() < value.len()).then_some((&line[..end], trimmed))
 }
 
-/// The name and figures of a line behind `Benchmark`; nothing of a name that stands alone.
+/// Parses the part of a line after `Benchmark` into name and figures; `None` for a name alone.
 fn result(rest: &str) -> Result<Option<(String, Vec<Figure>)>, String> {
     let Some((name, rest)) = rest.split_once(char::is_whitespace) else {
         return Ok(None);
@@ -209,7 +211,7 @@ fn result(rest: &str) -> Result<Option<(String, Vec<Figure>)>, String> {
         let unit = words.next().ok_or("missing units")?;
         let (tidied, factor) = tidy(unit);
         let value = typed * factor;
-        // What tidying does not change keeps its unit: a time of 0 stays one in nanoseconds.
+        // A value that tidying does not change keeps its unit: a time of 0 stays in nanoseconds.
         let is_kept = value == typed;
         figures.push(Figure {
             value,

@@ -1,54 +1,53 @@
-//! What benchstat says of samples: the median with its interval, the test of two, and the remarks on both. The arithmetic is in the
-//! order of the original, because CSV has all digits. Start at [`Assumption`].
+//! benchstat's statistics of samples: the median with its interval, the test of two samples, and
+//! the remarks on both. Arithmetic follows the original's order of operations, because CSV output
+//! has all digits. Start at [`Assumption`].
 
 use crate::benchstat::units::{percentage, shortest};
 use speedwell_stats::distribution::normal;
 use speedwell_stats::test::mann_whitney::{Method, lower_tail_with_ties, mann_whitney, smallest_p};
 use speedwell_stats::test::tie_term;
 
-/// Up to so many values a side the exact distribution is taken, without and with ties.
+/// Maximum sample size for the exact distribution, without and with ties.
 const EXACT: (usize, usize) = (50, 25);
 
-/// Up to so many values the interval of a median follows from the binomial distribution itself.
+/// Maximum sample size for a median's interval from the binomial distribution itself.
 const EXACT_INTERVAL: usize = 30;
 
-/// Remarks name no more values than so many as needed: for an interval, and for a test.
+/// Largest sample size that remarks name as needed: for an interval, and for a test.
 const MOST_NEEDED: (usize, usize) = (50, 9);
 
-/// What is assumed of values.
+/// Assumption about the values of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Assumption {
-    /// Nothing: medians and ranks.
+    /// None: medians and ranks are used.
     Nothing,
-    /// That they do not differ.
+    /// All values are equal.
     Exact,
 }
 
-/// What sorted values say.
+/// Summary of a sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// The typical value.
+    /// Typical value.
     pub centre: f64,
     /// Lower end of its interval.
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Remarks.
     pub warnings: Vec<String>,
 }
 
-/// What two samples say of each other.
+/// Comparison of two samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     p: f64,
     sizes: (usize, usize),
     alpha: f64,
-    /// Remarks.
     pub warnings: Vec<String>,
 }
 
 impl Assumption {
-    /// The summary of ascending values, of which there is one at least.
+    /// Summarizes ascending values, at least one.
     pub fn summary(self, values: &[f64], confidence: f64) -> Summary {
         match self {
             Assumption::Nothing => of_median(values, confidence),
@@ -56,7 +55,7 @@ impl Assumption {
         }
     }
 
-    /// The comparison of two samples, the baseline first.
+    /// Compares two samples, the baseline first.
     pub fn compare(self, base: &[f64], other: &[f64], alpha: f64) -> Comparison {
         let sizes = (base.len(), other.len());
         if self == Assumption::Exact {
@@ -117,7 +116,7 @@ fn of_median(values: &[f64], confidence: f64) -> Summary {
     }
 }
 
-/// The most frequent of ascending values, as the original finds it.
+/// Returns the most frequent of ascending values, found as in the original.
 fn of_mode(values: &[f64]) -> Summary {
     let (mut value, mut count) = (values[0], 1);
     let (mut mode, mut most) = (value, count);
@@ -146,8 +145,8 @@ fn of_mode(values: &[f64]) -> Summary {
     }
 }
 
-/// The median of ascending values by the estimator that is nearly unbiased whatever the distribution: type 8 of Hyndman and Fan
-/// (American Statistician 50, 1996).
+/// Returns the median of ascending values with the estimator that is approximately unbiased for any
+/// distribution: type 8 of Hyndman and Fan (American Statistician 50, 1996).
 fn median(values: &[f64]) -> f64 {
     let count = values.len();
     let place = 1.0 / 3.0 + 0.5 * (count as f64 + 1.0 / 3.0);
@@ -159,7 +158,8 @@ fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Which values, counted from 1, are the ends of the median's interval; 0 and one more than there are where there is none.
+/// Returns the order statistics, counted from 1, that bound the median's interval. A missing bound
+/// is 0 or count + 1.
 fn orders(count: usize, confidence: f64) -> (usize, usize) {
     if confidence >= 1.0 {
         return (0, count + 1);
@@ -172,7 +172,8 @@ fn orders(count: usize, confidence: f64) -> (usize, usize) {
     (low.max(0) as usize, high.min(count as i64 + 1) as usize)
 }
 
-/// Grows an interval of orders from the middle, on the likelier side, until it is sure enough.
+/// Grows an interval of order statistics from the middle, toward the likelier side, until it
+/// reaches the confidence.
 fn exact_orders(count: usize, confidence: f64) -> (i64, i64) {
     let chance = |at: i64| -> f64 {
         match u64::try_from(at) {
@@ -199,8 +200,8 @@ fn exact_orders(count: usize, confidence: f64) -> (i64, i64) {
     (low, high)
 }
 
-/// Binomial coefficients. From 21 on the original takes them from logarithms, whose rounding decides which of two sides that
-/// are as likely an interval grows to.
+/// Returns a binomial coefficient. From 21 on the original computes it from logarithms, whose
+/// rounding decides which of two equally likely sides an interval grows toward.
 fn choices(count: u64, of: u64) -> f64 {
     if of == 0 || of == count {
         return 1.0;
@@ -225,8 +226,8 @@ fn approximate_orders(count: usize, confidence: f64) -> (i64, i64) {
     (low, if is_narrower { high - 1 } else { high })
 }
 
-/// The p value of the Mann-Whitney test as the original has it: twice the lower tail of the smaller U. Nothing where all
-/// values are equal.
+/// Returns the p value of the Mann-Whitney test as the original computes it: twice the lower tail
+/// of the smaller U. `None` if all values are equal.
 fn p_value(base: &[f64], other: &[f64]) -> Option<f64> {
     let mut pooled = [base, other].concat();
     pooled.sort_by(f64::total_cmp);
@@ -248,7 +249,7 @@ fn p_value(base: &[f64], other: &[f64]) -> Option<f64> {
             distance.signum()
         };
         let below = normal::cdf((distance - sign * 0.5) / variance.sqrt());
-        // Where the first side is far larger, nothing is left of the upper tail: then no p is written.
+        // If the first side is far larger, the upper tail rounds to 0, and no p is written.
         return Some(2.0 * below.min(1.0 - below));
     }
     if !has_ties {
@@ -260,8 +261,8 @@ fn p_value(base: &[f64], other: &[f64]) -> Option<f64> {
         return Some(1.0);
     }
     let p = 2.0 * lower_tail_with_ties(base, other, u1.min(u2));
-    // With ties and sides of different sizes the distribution of U is not symmetric: the smaller U of one side may be less than
-    // any of the other side's, and twice its tail more than 1.
+    // With ties and samples of different sizes the distribution of U is not symmetric: one side's
+    // smaller U may be below any U of the other side, and twice its tail above 1.
     match p {
         0.0 => Some(mann_whitney(base, other, Method::ExactTies).p),
         p => Some(p.min(1.0)),
@@ -269,7 +270,7 @@ fn p_value(base: &[f64], other: &[f64]) -> Option<f64> {
 }
 
 impl Summary {
-    /// How far the interval reaches from the typical value, in per cent.
+    /// Returns how far the interval extends from the typical value, in percent.
     pub fn reach(&self) -> String {
         if self.low.is_infinite() || self.high.is_infinite() {
             return "∞".to_owned();
@@ -287,7 +288,7 @@ impl Summary {
 }
 
 impl Comparison {
-    /// The p value and the numbers of values.
+    /// Formats the p value and the sample sizes.
     pub fn text(&self) -> String {
         let p = match self.p {
             0.0 => String::new(),
@@ -299,7 +300,7 @@ impl Comparison {
         }
     }
 
-    /// The change, if there is one.
+    /// Formats the change if it is significant.
     pub fn change(&self, old: f64, new: f64) -> String {
         if self.p > self.alpha {
             return "~".to_owned();
@@ -312,7 +313,7 @@ impl Comparison {
     }
 }
 
-/// The geometric mean; nothing of no values, and of some that are not above 0.
+/// Returns the geometric mean; `None` without values, or if any is not above 0.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|value| *value <= 0.0) {
         return None;
@@ -330,7 +331,7 @@ mod tests {
 
     #[test]
     fn intervals_of_medians_have_the_orders_of_the_binomial_distribution() {
-        // Exact shares: 1 - 2/2^6 = 96.9 % between the smallest and the largest of six.
+        // Exact coverage: 1 - 2/2^6 = 96.9 % between the smallest and the largest of six.
         assert_eq!(orders(6, 0.95), (1, 6));
         assert_eq!(orders(5, 0.95), (0, 5));
         assert_eq!(orders(10, 0.95), (2, 9));
@@ -388,7 +389,8 @@ mod tests {
             (6..=10).map(f64::from).collect(),
         );
         assert_eq!(p_value(&low, &high), Some(smallest_p(5, 5)));
-        // R: wilcox.test of c(1,1,2,3) and c(3,4,5,5) with exact ties (coin) has two of 70 picks on this side.
+        // R: wilcox.test of c(1,1,2,3) and c(3,4,5,5) with exact ties (coin): two of 70 picks lie
+        // on this side.
         let p = p_value(&[1.0, 1.0, 2.0, 3.0], &[3.0, 4.0, 5.0, 5.0]);
         assert!(
             p.is_some_and(|p| (p - 2.0 * 2.0 / 70.0).abs() < 1e-12),

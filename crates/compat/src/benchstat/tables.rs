@@ -1,68 +1,60 @@
-//! Results as tables: for every unit one, with a row for each benchmark and a column for each file. Start at [`Tables::new`].
+//! Groups results into tables: one per unit, with a row for each benchmark and a column for each
+//! file. Start at [`Tables::new`].
 
 use crate::benchstat::keys::{Key, Projection, Taken, of};
 use crate::benchstat::records::{Record, Records};
 use crate::benchstat::samples::{Comparison, Summary, geometric_mean};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What splits results, and what they are judged by.
+/// How results are split and judged.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// Into tables.
+    /// Projection into tables.
     pub table: Projection,
-    /// Into rows.
+    /// Projection into rows.
     pub row: Projection,
-    /// Into columns.
+    /// Projection into columns.
     pub column: Projection,
-    /// What is left.
+    /// Projection of all remaining keys.
     pub rest: Projection,
-    /// What the projections take.
+    /// Keys used by the projections.
     pub taken: Taken,
-    /// Confidence of intervals.
+    /// Confidence level of intervals.
     pub confidence: f64,
-    /// Error rate of tests.
+    /// Significance level of tests.
     pub alpha: f64,
 }
 
-/// The values of one cell.
 #[derive(Debug, Default)]
 struct Values {
     values: Vec<f64>,
     rest: BTreeSet<Key>,
 }
 
-/// One cell.
 #[derive(Debug, Clone)]
 pub struct Cell {
-    /// What its values say.
     pub summary: Summary,
     /// Remarks on its values.
     pub warnings: Vec<String>,
-    /// The baseline's typical value, and the comparison with it.
+    /// Typical value of the baseline, and the comparison with it.
     pub comparison: Option<(f64, Comparison)>,
 }
 
-/// The last line of one column.
+/// Last line of one column.
 #[derive(Debug, Clone, Default)]
 pub struct Geomean {
-    /// The geometric mean of all typical values.
+    /// Geometric mean of all typical values.
     pub mean: Option<f64>,
-    /// That of all ratios to the baseline.
+    /// Geometric mean of all ratios to the baseline.
     pub ratio: Option<f64>,
-    /// Remarks.
     pub warnings: Vec<String>,
 }
 
-/// One table.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// Its key.
     pub key: Key,
-    /// Its unit.
     pub unit: String,
-    /// Names of its rows.
     pub rows: Vec<String>,
-    /// Keys of its columns.
     pub columns: Vec<Key>,
     /// Cells, row by row.
     pub cells: Vec<Vec<Option<Cell>>>,
@@ -73,17 +65,15 @@ pub struct Table {
 /// All tables.
 #[derive(Debug, Clone)]
 pub struct Tables {
-    /// What they were made by: the projections know the names and the order of fields.
+    /// How they were made; the projections hold the names and the order of fields.
     pub rules: Rules,
-    /// In order.
     pub tables: Vec<Table>,
 }
 
-/// The cells of one table by row and column.
+/// Cells of one table by row and column.
 type Cells = BTreeMap<(Key, Key), Values>;
 
 impl Tables {
-    /// The tables of these results.
     pub fn new(mut rules: Rules, results: &[Record], records: &Records) -> Tables {
         let mut collected: BTreeMap<Key, Cells> = BTreeMap::new();
         for record in results {
@@ -157,7 +147,7 @@ impl Rules {
         }
     }
 
-    /// A remark on values of results that differ in what no projection has.
+    /// Returns a remark if the results differ in a key that no projection uses.
     fn varied(&self, values: &Values) -> Vec<String> {
         let mut keys: Vec<Key> = values.rest.iter().cloned().collect();
         self.rest.sort(&mut keys);
@@ -175,7 +165,7 @@ fn geomean(cells: &[Vec<Option<Cell>>], column: usize) -> Geomean {
         let (base, _) = cell.comparison.as_ref()?;
         Some(match cell.summary.centre {
             centre if centre == *base => 1.0,
-            // What is no ratio makes the mean of all impossible.
+            // An undefined ratio makes the mean of all undefined.
             _ if *base == 0.0 => f64::NAN,
             centre => centre / base,
         })

@@ -1,17 +1,17 @@
-//! Units of Go's benchmarks: in which unit a figure is kept, and with which prefix and how many digits it is written. Start at
-//! [`tidy`] and [`Scale`].
+//! Units of Go benchmarks: the unit in which a figure is stored, and the prefix and number of
+//! digits with which it is written. Start at [`tidy`] and [`Scale`].
 
-/// A factor, its prefix, and the values from which on one, two and three digits stand behind the point.
+/// Factor, its prefix, and the values from which on one, two and three decimals are shown.
 struct Step {
     factor: f64,
     prefix: &'static str,
     from: [f64; 3],
 }
 
-/// Four digits are shown; these would be rounded up to the next power of ten.
+/// Four digits are shown; these values would be rounded up to the next power of ten.
 const EDGES: [f64; 3] = [99.995, 9.9995, 0.99995];
 
-/// Words of a unit, each with its place and whether it stands below a fraction bar.
+/// Returns the words of a unit, each with its position and whether it is in the denominator.
 fn words(unit: &str) -> Vec<(usize, &str, bool)> {
     let mut found = Vec::new();
     let mut is_below = false;
@@ -33,7 +33,7 @@ fn words(unit: &str) -> Vec<(usize, &str, bool)> {
     found
 }
 
-/// A unit without nanoseconds and megabytes, and what its values are multiplied by.
+/// Replaces nanoseconds and megabytes in a unit; also returns the factor for its values.
 pub fn tidy(unit: &str) -> (String, f64) {
     match unit {
         "ns/op" => return ("sec/op".to_owned(), 1e-9),
@@ -44,7 +44,7 @@ pub fn tidy(unit: &str) -> (String, f64) {
     let is_untidy =
         |(_, word, is_below): &(usize, &str, bool)| !is_below && matches!(*word, "ns" | "MB");
     let untidy: Vec<(usize, &str, bool)> = words(unit).into_iter().filter(is_untidy).collect();
-    // In the order of the words, as the original rounds.
+    // In the order of the words, for the same rounding as in the original.
     let factor = untidy.iter().fold(1.0, |factor, (_, word, _)| match *word {
         "ns" => factor / 1e9,
         _ => factor * 1e6,
@@ -64,7 +64,7 @@ pub fn is_binary(unit: &str) -> bool {
     words(unit).iter().any(is_bytes)
 }
 
-/// How values of one row are written.
+/// Scale of the values of one row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     places: usize,
@@ -73,7 +73,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// The scale in which the smallest of the values has four digits.
+    /// Returns the scale in which the smallest value has four digits.
     pub fn common(values: &[f64], is_binary: bool) -> Scale {
         let sizes = values
             .iter()
@@ -116,7 +116,7 @@ impl Scale {
         }
     }
 
-    /// The value in this scale.
+    /// Formats a value in this scale.
     pub fn text(&self, value: f64) -> String {
         fixed(value / self.factor, self.places) + self.prefix
     }
@@ -133,7 +133,7 @@ fn steps(is_binary: bool) -> Vec<Step> {
             .map(step)
             .into();
     }
-    // Read from decimal digits, because products would be rounded twice.
+    // Parsed from decimal digits, because products would be rounded twice.
     let step = |(prefix, power): (&'static str, i32)| {
         let number = |digits: &str| format!("{digits}e{power}").parse().unwrap_or(f64::NAN);
         Step {
@@ -156,7 +156,7 @@ fn steps(is_binary: bool) -> Vec<Step> {
     .into()
 }
 
-/// A number with so many places, as Go writes it.
+/// Formats a number with `places` decimals as Go does.
 pub fn fixed(value: f64, places: usize) -> String {
     match value {
         v if v.is_nan() => "NaN".to_owned(),
@@ -165,7 +165,7 @@ pub fn fixed(value: f64, places: usize) -> String {
     }
 }
 
-/// A share as a change in per cent, with its sign.
+/// Formats a change in percent, with its sign.
 pub fn percentage(change: f64) -> String {
     match change {
         v if v.is_nan() => "+NaN%".to_owned(),
@@ -174,7 +174,8 @@ pub fn percentage(change: f64) -> String {
     }
 }
 
-/// A number with as few digits as tell it from others, as Go writes it: with an exponent below 0.0001 and from a million on.
+/// Formats a number with the fewest digits that identify it, as Go does: with an exponent below
+/// 0.0001 and from a million on.
 pub fn shortest(value: f64) -> String {
     if !value.is_finite() {
         return fixed(value, 0);

@@ -1,11 +1,11 @@
-//! Tables as benchstat writes them, as text and as CSV. Start at [`text`] and [`csv`].
+//! Writes tables as benchstat does, as text and as CSV. Start at [`text`] and [`csv`].
 
 use crate::benchstat::keys::{Key, of};
 use crate::benchstat::layout::{Align, Layout};
 use crate::benchstat::tables::{Cell, Table, Tables};
 use crate::benchstat::units::{Scale, is_binary, percentage, shortest};
 
-/// Tables for people.
+/// Formats tables as text.
 pub fn text(tables: &Tables) -> String {
     let mut out = String::new();
     for (at, table) in tables.tables.iter().enumerate() {
@@ -17,7 +17,8 @@ pub fn text(tables: &Tables) -> String {
     out
 }
 
-/// Lines above a table: an empty one after another table, and what differs from that.
+/// Returns the lines above a table: after another table, an empty line and only the fields that
+/// differ from it.
 fn headings(tables: &Tables, at: usize) -> Vec<String> {
     let projection = &tables.rules.table;
     let key = &tables.tables[at].key;
@@ -33,7 +34,8 @@ fn headings(tables: &Tables, at: usize) -> Vec<String> {
     lines
 }
 
-/// Where column `at` begins, if the first has so many places, and further ones so many more.
+/// Returns the start of column `at`, if the first takes `of_first` cells and further ones
+/// `of_change` more.
 fn begin(at: usize, of_first: usize, of_change: usize) -> usize {
     match at {
         0 => 1,
@@ -41,12 +43,12 @@ fn begin(at: usize, of_first: usize, of_change: usize) -> usize {
     }
 }
 
-/// Remarks, each with a number.
+/// Numbered remarks.
 #[derive(Default)]
 struct Remarks(Vec<String>);
 
 impl Remarks {
-    /// The numbers of these remarks.
+    /// Returns the numbers of these remarks.
     fn marks(&mut self, texts: &[&Vec<String>]) -> String {
         let mut marks = Vec::new();
         for text in texts.iter().copied().flatten() {
@@ -111,7 +113,7 @@ fn table_text(tables: &Tables, table: &Table) -> String {
     text
 }
 
-/// The names of columns, level by level, and their units.
+/// Adds the column names, level by level, and the units.
 fn head(tables: &Tables, table: &Table, layout: &mut Layout) {
     let count = table.columns.len();
     let edge = begin(count, 3, 3);
@@ -175,7 +177,7 @@ fn geomeans(table: &Table, is_binary: bool, layout: &mut Layout, remarks: &mut R
     }
 }
 
-/// Tables for programs, and remarks on them, each with the name of its cell.
+/// Formats tables as CSV. Also returns the remarks, each with the name of its cell.
 pub fn csv(tables: &Tables) -> (String, String) {
     let mut sheet = Sheet::default();
     for (at, table) in tables.tables.iter().enumerate() {
@@ -201,7 +203,7 @@ impl Sheet {
         self.row.push(text.into());
     }
 
-    /// Empty cells up to a column.
+    /// Adds empty cells up to a column.
     fn up_to(&mut self, column: usize) {
         let column = column.max(self.row.len());
         self.row.resize(column, String::new());
@@ -213,7 +215,7 @@ impl Sheet {
         self.rows += 1;
     }
 
-    /// Remarks on the cell that comes next, by the name that the original gives it.
+    /// Adds remarks on the next cell, under the name that the original gives it.
     fn remark(&mut self, remarks: &[String]) {
         let mut name = String::new();
         let mut at = self.row.len();
@@ -288,7 +290,7 @@ impl Sheet {
     }
 }
 
-/// A cell as Go's package for CSV writes it: in quotes also where it begins with a blank.
+/// Quotes a cell like Go's CSV package: also if it begins with a blank.
 fn quoted(text: &str) -> String {
     let needs = text == "\\."
         || text.contains([',', '"', '\r', '\n'])

@@ -1,67 +1,63 @@
 //! The command line of `compare.py`.
 //!
-//! Decides its grammar, which is that of Python's argparse: long options may be cut short, values
-//! may stand behind `=` or blank, everything behind the inputs belongs to the measured programs.
-//! It must not know what an input is. Start at [`Command::parse`].
+//! Parses it as Python's argparse does: long options may be abbreviated, values may follow `=` or a
+//! blank, and everything after the inputs is passed to the measured programs. Knows nothing of what
+//! an input is. Start at [`Command::parse`].
 
 use std::path::PathBuf;
 
-/// What the tool calls itself.
+/// Name of the tool in messages.
 pub const TOOL: &str = "compare.py";
 
-/// What a command line asks for.
+/// Parsed command line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
-    /// The help text.
     Help,
-    /// Nothing: there is no mode.
+    /// No mode was given.
     Nothing,
-    /// A comparison.
     Compare(Request),
 }
 
-/// A comparison.
+/// Options of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// Baseline and contender; the same word twice in the mode `filters`.
     pub inputs: [String; 2],
-    /// Which part of each input; `None` in the mode `benchmarks`.
+    /// Filter of each input; `None` in the mode `benchmarks`.
     pub filters: Option<[String; 2]>,
-    /// Whether one input is taken for both sides.
+    /// Whether both sides come from one input.
     pub is_one_input: bool,
     /// `-a`.
     pub aggregates_only: bool,
     /// `-d`.
     pub dump: Option<PathBuf>,
-    /// Not `--no-utest`.
+    /// Whether to test; `--no-utest` is not given.
     pub tests: bool,
     /// `--alpha`.
     pub alpha: f64,
-    /// When to use colours.
+    /// When to use colors.
     pub color: Color,
     /// `--strict-compat`.
     pub strict: bool,
-    /// Options for the measured programs.
+    /// Options passed to the measured programs.
     pub passed: Vec<String>,
-    /// Whether a `--` says that all of them are really meant for the programs.
+    /// Whether a `--` marks all of them as intended for the programs.
     pub is_separated: bool,
 }
 
-/// When to use colours.
+/// When to use colors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Color {
-    /// As the original: always, unless `NO_COLOR` is set.
+    /// Default, as in the original: always, unless `NO_COLOR` is set.
     Unsaid,
     /// On a terminal, unless `NO_COLOR` is set.
     Auto,
-    /// Always.
     Always,
-    /// Never.
     Never,
 }
 
-/// Long names, letters, and whether there is a value. The last two are not in the original; no abbreviation of an original
-/// name became ambiguous by them.
+/// Long names, letters, and whether there is a value. The original lacks the last two; they make no
+/// abbreviation of an original name ambiguous.
 const OPTIONS: [(&str, Option<char>, bool); 8] = [
     ("--help", Some('h'), false),
     ("--display_aggregates_only", Some('a'), false),
@@ -73,7 +69,7 @@ const OPTIONS: [(&str, Option<char>, bool); 8] = [
     ("--strict-compat", None, false),
 ];
 
-/// The modes, and what their words mean: inputs and filters.
+/// Modes and their arguments: inputs and filters.
 const MODES: [(&str, &[&str]); 3] = [
     ("benchmarks", &["baseline", "contender"]),
     (
@@ -92,10 +88,10 @@ const MODES: [(&str, &[&str]); 3] = [
 ];
 
 impl Command {
-    /// Reads a command line.
+    /// Parses a command line.
     ///
     /// # Errors
-    /// It is none of `compare.py`; a fragment of a sentence says why.
+    /// The command line is invalid; a sentence fragment says why.
     pub fn parse(arguments: &[String]) -> Result<Command, String> {
         let mut reading = Reading::new(arguments);
         while let Some(word) = reading.rest.next() {
@@ -118,7 +114,7 @@ impl Command {
 
 struct Reading<'a> {
     rest: std::slice::Iter<'a, String>,
-    /// Behind `--`.
+    /// Whether `--` was seen.
     is_literal: bool,
     mode: Option<(&'static str, &'static [&'static str])>,
     words: Vec<&'a String>,
@@ -165,7 +161,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// One option; its value may be the next word.
+    /// Parses one option, whose value may be the next argument.
     fn option(&mut self, word: &str) -> Result<&'static str, String> {
         if let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')) {
             return self.letters(letters);
@@ -183,7 +179,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Options of one letter, in one word: `-ad FILE`, `-dFILE`, `-d=FILE`.
+    /// Parses clustered one-letter options: `-ad FILE`, `-dFILE`, `-d=FILE`.
     fn letters(&mut self, letters: &str) -> Result<&'static str, String> {
         let mut rest = letters.chars();
         let mut last = Err(self.unknown("-", &[]));
@@ -234,7 +230,7 @@ impl<'a> Reading<'a> {
                     _ => return Err(format!("--color '{value}' is not auto, always or never")),
                 }
             }
-            // Whoever asks for help gets it, whatever else is typed.
+            // Help takes precedence over everything else typed.
             _ => {}
         }
         Ok(name)
@@ -262,7 +258,7 @@ impl<'a> Reading<'a> {
             "filters" => ([word(0), word(0)], Some([word(1), word(2)])),
             _ => ([word(0), word(2)], Some([word(1), word(3)])),
         };
-        // The first `--` is a separator wherever it stands before or just behind the last input.
+        // The first `--` is a separator wherever it appears before or right after the last input.
         let mut rest = self.rest.as_slice();
         let mut is_separated = self.is_literal;
         if let [first, behind @ ..] = rest
@@ -283,7 +279,8 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// The option that a word names, cut short or not, and whether it takes a value; else the names that it could stand for.
+/// Returns the option that `typed` names, abbreviated or not, and whether it takes a value;
+/// otherwise the names that match.
 fn find(typed: &str) -> Result<(&'static str, bool), Vec<&'static str>> {
     let exact = OPTIONS.iter().filter(|(long, ..)| *long == typed);
     let cut = OPTIONS.iter().filter(|(long, ..)| long.starts_with(typed));
@@ -294,14 +291,15 @@ fn find(typed: &str) -> Result<(&'static str, bool), Vec<&'static str>> {
     }
 }
 
-/// Whether a word is an option for argparse: neither `-` nor a negative number nor with a blank.
+/// Whether argparse treats a word as an option: not `-`, a negative number, or text with a blank.
 fn is_option(word: &str) -> bool {
     let is_number = word.starts_with('-') && word.parse::<f64>().is_ok_and(f64::is_finite);
     word.len() > 1 && word.starts_with('-') && !is_number && !word.contains(' ')
 }
 
 impl Request {
-    /// Own options among those for the measured programs: misplaced, unless separated by `--`.
+    /// Returns our own options among those for the measured programs: they are misplaced unless
+    /// `--` separates them.
     pub fn misplaced(&self) -> Vec<&str> {
         let is_own = |word: &&String| {
             let name = word.split('=').next().unwrap_or_default();
@@ -314,13 +312,13 @@ impl Request {
             .collect()
     }
 
-    /// The value of the last option for the measured programs that begins with `prefix`.
+    /// Returns the value of the last option for the measured programs that begins with `prefix`.
     pub fn passed_value(&self, prefix: &str) -> Option<&str> {
         let values = self.passed.iter().rev();
         values.filter_map(|word| word.strip_prefix(prefix)).next()
     }
 
-    /// The filters, if both are there and not empty: only then does the original use them.
+    /// Returns the filters if both are given and not empty; otherwise the original ignores them.
     pub fn both_filters(&self) -> Option<[&str; 2]> {
         let [baseline, contender] = self.filters.as_ref()?;
         (!baseline.is_empty() && !contender.is_empty()).then_some([baseline, contender])

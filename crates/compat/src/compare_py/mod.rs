@@ -1,7 +1,7 @@
 //! Drop-in for google/benchmark's `compare.py`: the changes between two results, or two programs.
 //!
-//! Decides the order of what happens and the exit status: 0 when something was compared, 2 when not.
-//! The figures come from `compare_py/figures/mod.rs`. What differs from the original, and why, is in
+//! Decides the order of steps and the exit status: 0 if something was compared, else 2.
+//! `compare_py/figures/mod.rs` computes the figures. Differences from the original:
 //! `docs/reference/compare-py.md`. Start at [`run`].
 
 mod arguments;
@@ -26,7 +26,7 @@ use std::io::BufWriter;
 
 const USAGE: &str = include_str!("../usage/compare.py.txt");
 
-/// Does what `arguments` ask for; returns the exit status.
+/// Runs the tool; returns the exit status.
 ///
 /// # Errors
 /// Standard output or standard error is closed.
@@ -62,12 +62,12 @@ fn compare(request: &Request, console: &mut Console<'_>) -> Result<i32> {
     comparison.show(&sources, [first, second], console)
 }
 
-/// What is compared, and how it is shown.
+/// Settings of a comparison and of its output.
 struct Comparison<'q> {
     request: &'q Request,
-    /// Those of the mode, and what replaces their matches.
+    /// Filters of the mode, and the text that replaces their matches.
     filters: Option<([Filter; 2], String)>,
-    /// The one that was passed on to the programs; files know it, too.
+    /// Filter passed on to the programs; it applies to files, too.
     passed: Option<Filter>,
     rules: Rules,
 }
@@ -100,7 +100,7 @@ impl<'q> Comparison<'q> {
         })
     }
 
-    /// Prints everything there is to say.
+    /// Prints the table and all messages.
     fn show(
         &self,
         sources: &Sources,
@@ -135,7 +135,7 @@ impl<'q> Comparison<'q> {
         Ok(COULD_NOT)
     }
 
-    /// Which entries of a side count, and what they are called.
+    /// Returns which entries of a side are compared, and under which names.
     fn choice(&self, side: usize, is_program: bool) -> Choice<'_> {
         let renamed = self.filters.as_ref();
         let renamed = renamed.map(|(filters, common)| (&filters[side], common.as_str()));
@@ -146,7 +146,7 @@ impl<'q> Comparison<'q> {
         }
     }
 
-    /// Table and lines below it; how many rows there are.
+    /// Prints the table and the lines below it; returns the number of rows.
     fn print(
         &self,
         figures: &UTestTable<'_>,
@@ -180,7 +180,7 @@ impl<'q> Comparison<'q> {
         }
     }
 
-    /// Lines below the table, and sentences on standard error.
+    /// Prints the lines below the table, and messages on standard error.
     fn remark(
         &self,
         figures: &UTestTable<'_>,
@@ -203,7 +203,7 @@ impl<'q> Comparison<'q> {
                 }
             }
         }
-        // A side without any entries is told as the reason why nothing was compared.
+        // A side without entries is reported as the reason why nothing was compared.
         if sides.iter().all(|side| !side.entries.is_empty()) {
             for sentence in remarks.sentences() {
                 console.warn(TOOL, &sentence)?;
@@ -212,7 +212,7 @@ impl<'q> Comparison<'q> {
         Ok(())
     }
 
-    /// What spoils the figures before they are compared.
+    /// Returns messages about problems in the files that distort the figures.
     fn on_files(&self, results: &[Results<'_>; 2], labels: &[String; 2]) -> Vec<String> {
         let mut sentences = Vec::new();
         for (results, label) in results.iter().zip(labels) {

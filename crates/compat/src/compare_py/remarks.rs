@@ -1,7 +1,7 @@
-//! What the original keeps to itself, in sentences for standard error and lines below the table.
+//! Messages that the original lacks: sentences for standard error and lines below the table.
 //!
-//! Decides what is worth saying of a comparison and how; it must not know the table's layout. Start
-//! at [`Remarks`].
+//! Decides which facts about a comparison to report, and the wording; knows nothing of the
+//! table's layout. Start at [`Remarks`].
 
 use super::side::Side;
 use crate::compare_py::figures::UTestTable;
@@ -11,10 +11,10 @@ use speedwell_report::visible_line;
 use speedwell_results::foreign::google_benchmark::Entry;
 use std::borrow::Cow;
 
-/// How many names a sentence lists before it only counts.
+/// Maximum number of names listed in a sentence; further ones are counted.
 const NAMES_LISTED: usize = 20;
 
-/// Circumstances that make figures hard to compare when they differ.
+/// Environment facts that make figures hard to compare if they differ.
 const CIRCUMSTANCES: [&str; 6] = [
     "host_name",
     "num_cpus",
@@ -24,16 +24,15 @@ const CIRCUMSTANCES: [&str; 6] = [
     "library_build_type",
 ];
 
-/// Everything that is said besides the table.
+/// Messages besides the table.
 pub struct Remarks<'r> {
-    /// What the user calls the sides.
+    /// Names of the sides as typed by the user.
     pub labels: [&'r str; 2],
-    /// The comparison.
     pub table: &'r UTestTable<'r>,
 }
 
 impl Remarks<'_> {
-    /// Sentences on what the table does not show.
+    /// Returns sentences about what the table omits.
     pub fn sentences(&self) -> Vec<String> {
         let mut said = Vec::new();
         for (label, names) in self.labels.iter().zip(&self.table.unmatched) {
@@ -56,7 +55,7 @@ impl Remarks<'_> {
         said
     }
 
-    /// Lines on what failed or was skipped: name, side and number, reason.
+    /// Returns lines about failed or skipped entries: name, side and number, reason.
     pub fn without_result(&self) -> Vec<String> {
         let mut found: IndexMap<(&str, String), [usize; 2]> = IndexMap::new();
         for (side, entries) in self.table.without_result.iter().enumerate() {
@@ -84,7 +83,7 @@ impl Remarks<'_> {
     }
 }
 
-/// What to say of filters that make different names equal.
+/// Warns about a filter that makes different names equal.
 pub fn on_merging(side: &Side<'_>, filter: &str) -> Option<String> {
     let (count, name) = side.merged.as_ref()?;
     Some(format!(
@@ -94,7 +93,7 @@ pub fn on_merging(side: &Side<'_>, filter: &str) -> Option<String> {
     ))
 }
 
-/// What to say of circumstances that are not the same.
+/// Warns about environment facts that differ.
 pub fn on_circumstances(contexts: [&Value; 2]) -> Option<String> {
     let differing = CIRCUMSTANCES.iter().filter_map(|key| {
         let [Some(one), Some(other)] = contexts.map(|context| context.get(key)) else {

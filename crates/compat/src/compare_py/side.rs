@@ -1,8 +1,8 @@
 //! The entries of one side, in the order and under the names in which they are compared.
 //!
-//! Decides what the original does between reading and comparing: which entries a filter leaves,
-//! how they are sorted, and how names of different benchmarks are made equal. It must not know the
-//! other side. Start at [`Side::of`].
+//! Does what the original does between reading and comparing: filters and sorts entries, and makes
+//! the names of different benchmarks equal. Knows nothing of the other side. Start at
+//! [`Side::new`].
 
 use anyhow::{Result, anyhow};
 use regex::Regex;
@@ -13,24 +13,25 @@ use std::collections::{HashMap, HashSet};
 /// How the entries of a side are chosen.
 #[derive(Debug, Default)]
 pub struct Choice<'f> {
-    /// What stays of a file that was measured before, judged by the name without the end of an
-    /// aggregate. A program chooses by itself.
+    /// Filter for a file measured earlier; it matches the name without the suffix of an aggregate.
+    /// A program filters its own benchmarks.
     pub of_file: Option<&'f Filter>,
-    /// What stays and gets another name.
+    /// Filter for entries to keep, and the text that replaces its matches.
     pub renamed: Option<(&'f Filter, &'f str)>,
 }
 
-/// One side.
+/// One side of a comparison.
 #[derive(Debug)]
 pub struct Side<'a> {
-    /// Sorted as the original sorts them.
+    /// Entries, sorted as in the original.
     pub entries: Vec<Entry<'a>>,
-    /// How many names became one by renaming, and that name; only if they are several.
+    /// The largest number of names that renaming made equal, and the resulting name; `None` if all
+    /// stayed distinct.
     pub merged: Option<(usize, String)>,
 }
 
 impl<'a> Side<'a> {
-    /// Chooses and sorts.
+    /// Filters and sorts the entries.
     pub fn new(mut entries: Vec<Entry<'a>>, choice: &Choice<'_>) -> Side<'a> {
         if let Some(filter) = choice.of_file {
             entries.retain(|entry| filter.admits(run_name(entry)));
@@ -68,7 +69,7 @@ fn run_name<'e>(entry: &'e Entry<'_>) -> &'e str {
     run_name.unwrap_or(&entry.name)
 }
 
-/// Where an entry stands: its family, its place in it, aggregates last, its repetition.
+/// Returns the sort key of an entry: family, position within it, aggregates last, repetition.
 fn key(entry: &Entry<'_>) -> (f64, f64, bool, f64) {
     (
         entry.family_index.unwrap_or(-1.0),
@@ -87,10 +88,10 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// A pattern that is searched for in names.
+    /// Creates a filter from a pattern that is searched for in names.
     ///
     /// # Errors
-    /// It is no regular expression; the message names the position.
+    /// The pattern is not a valid regular expression; the message gives the position.
     pub fn new(text: &str) -> Result<Filter> {
         Ok(Filter {
             text: text.to_owned(),
@@ -99,8 +100,9 @@ impl Filter {
         })
     }
 
-    /// A value of `--benchmark_filter`, which the measured programs understand further: `-` in front
-    /// turns it round, `all` is everything (google/benchmark, user guide, "Running a subset").
+    /// Creates a filter from a value of `--benchmark_filter`, which has more syntax in the measured
+    /// programs: a leading `-` inverts it, `all` matches everything (google/benchmark, user guide,
+    /// "Running a subset").
     ///
     /// # Errors
     /// As for [`Filter::new`].
@@ -116,17 +118,17 @@ impl Filter {
         })
     }
 
-    /// What was typed.
+    /// Returns the pattern as typed.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether an entry of that name stays.
+    /// Whether an entry with this name is kept.
     pub fn admits(&self, name: &str) -> bool {
         self.regex.is_match(name) != self.is_negated
     }
 
-    /// The name with every match replaced. An empty match just behind another one counts, as in
+    /// Replaces every match in a name. An empty match right after another match counts, as in
     /// Python since 3.7.
     pub fn replace(&self, name: &str, replacement: &str) -> String {
         let mut replaced = String::with_capacity(name.len() + replacement.len());
@@ -148,7 +150,7 @@ impl Filter {
     }
 }
 
-/// The crate draws the position as an arrow below the pattern, four columns to the right.
+/// The regex crate draws the position as an arrow below the pattern, four columns to the right.
 fn explained(text: &str, error: &regex::Error) -> anyhow::Error {
     let drawn = error.to_string();
     let arrow = drawn
@@ -186,7 +188,7 @@ mod tests {
         side.entries.iter().map(|entry| &*entry.name).collect()
     }
 
-    /// The vector of the reference's own test: names 99 to 88 are the right order.
+    /// Vector of the reference's own test: names 99 to 88 are the expected order.
     #[test]
     fn every_order_of_a_file_gives_the_same_order_of_entries() {
         let mut entries = Vec::new();

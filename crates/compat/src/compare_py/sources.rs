@@ -1,9 +1,10 @@
-//! From the words for the two sides to two result files: opened, or measured now.
+//! Resolves the two inputs to result files, which are opened or measured now.
 //!
-//! Decides what is checked and said before anything is measured, and in which order programs run:
-//! as in the original the baseline completely, then the contender. It must not know what results
-//! hold. By its content an input is a program (machine code, or what may be executed and does not begin like JSON) or a result
-//! file. A program is run as the original does: one process, its output shown as it comes. Start at [`Sources::gather`].
+//! Decides the checks before measuring, and the order of programs: as in the original the baseline
+//! completely, then the contender. Knows nothing of the contents of results. The content of an
+//! input decides whether it is a program (machine code, or an executable file that does not begin
+//! like JSON) or a result file. A program runs as one process with live output, as in the original.
+//! Start at [`Sources::gather`].
 
 use crate::compare_py::arguments::{Request, TOOL};
 use crate::console::{COULD_NOT, Console, INTERRUPTED};
@@ -18,30 +19,30 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a program may take to end itself after the user asked us to stop.
+/// Time for a program to exit after the user interrupted.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The flag for the format of the file with the results.
+/// Option for the format of the result file.
 const OUT_FORMAT: &str = "--benchmark_out_format=";
 
-/// The flag that chooses among the benchmarks of a program.
+/// Option that selects benchmarks of a program.
 pub const FILTER: &str = "--benchmark_filter=";
 
 /// The two sides, ready to be read.
 pub struct Sources {
-    /// What the user calls them.
+    /// Names of the sides as typed by the user.
     pub labels: [String; 2],
-    /// Which of them were measured just now.
+    /// Which sides are programs that were measured now.
     pub are_programs: [bool; 2],
-    /// Of the baseline.
+    /// Result file of the baseline.
     pub first: ResultFile,
-    /// Of the contender; `None` if it is the same file.
+    /// Result file of the contender; `None` if it is the same file.
     pub second: Option<ResultFile>,
 }
 
 impl Sources {
-    /// Opens the inputs of a request and measures those that are programs. Where there is none of a side everything is said, and the
-    /// exit status is returned.
+    /// Opens the inputs of a request and measures programs. Returns the exit status if a side has
+    /// no results for a reason already reported.
     ///
     /// # Errors
     /// An input cannot be used, or a stream is closed.
@@ -66,7 +67,7 @@ impl Sources {
                 labels[0]
             );
         }
-        // The same program runs once for each side, the same file is read once.
+        // The same program runs once for each side; the same file is read once.
         let mut measured = [None, None];
         for (side, input) in sides.into_iter().enumerate() {
             if let Kind::Program(path) = &input.kind {
@@ -93,7 +94,7 @@ impl Sources {
     }
 }
 
-/// Says on standard output what the original says before it begins; whether to go on.
+/// Prints what the original prints at the start; returns whether to continue.
 fn announce(
     request: &Request,
     are_programs: [bool; 2],
@@ -139,7 +140,7 @@ fn announce(
     Ok(true)
 }
 
-/// What would be a pity to find out after measuring.
+/// Checks what would otherwise fail only after measuring.
 fn check(request: &Request, inputs: [&Input; 2], console: &mut Console<'_>) -> Result<()> {
     for input in inputs {
         if let Kind::Results(file) = &input.kind {
@@ -167,32 +168,30 @@ fn check(request: &Request, inputs: [&Input; 2], console: &mut Console<'_>) -> R
     Ok(())
 }
 
-/// The first bytes of a program in the format of Linux and others.
+/// First bytes of a program in the format of Linux and others.
 const ELF: &[u8] = b"\x7fELF";
 
-/// One side before anything was executed.
+/// One side before anything is executed.
 #[derive(Debug)]
 pub struct Input {
-    /// What the user calls it; standard input is `<stdin>`, as in Python.
+    /// Name as typed by the user; standard input is `<stdin>`, as in Python.
     pub label: String,
-    /// What it is.
     pub kind: Kind,
 }
 
-/// What an input is.
+/// Kind of an input.
 #[derive(Debug)]
 pub enum Kind {
-    /// A result file.
     Results(ResultFile),
     /// A program, by a path that contains a slash.
     Program(PathBuf),
 }
 
 impl Input {
-    /// Looks at what `word` names: a path, a program in `PATH`, or `-`.
+    /// Opens what `word` names: a path, a program in `PATH`, or `-`.
     ///
     /// # Errors
-    /// There is nothing of that name, or it is neither results nor a program.
+    /// Nothing has that name, or it is neither a result file nor a program.
     pub fn open(word: &str, console: &mut Console<'_>) -> Result<Input> {
         if word == "-" {
             let mut bytes = Vec::new();
@@ -250,13 +249,13 @@ impl Input {
         })
     }
 
-    /// Whether it is a program.
+    /// Whether the input is a program.
     pub fn is_program(&self) -> bool {
         matches!(self.kind, Kind::Program(_))
     }
 }
 
-/// The content of a file; of machine code only the beginning.
+/// Reads a file; of machine code only the first bytes.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = fs::File::open(path)?;
     let mut bytes = Vec::new();
@@ -268,7 +267,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A program that is named without a slash and does not lie in the working directory.
+/// Finds a program named without a slash in `PATH`.
 fn in_search_path(word: &str, console: &Console<'_>) -> Option<PathBuf> {
     if word.contains('/') || word.is_empty() {
         return None;
@@ -283,14 +282,14 @@ fn is_executable(facts: &fs::Metadata) -> bool {
     facts.permissions().mode() & 0o111 != 0
 }
 
-/// The flag that names the file for the results.
+/// Option for the result file.
 pub const OUT: &str = "--benchmark_out=";
 
-/// Runs `program` and reads what it wrote; `filter` is the one of the mode. Where it ended otherwise than with status 0, or the user
-/// asked us to stop, the exit status is returned.
+/// Runs `program` and reads its results; `filter` is the one of the mode. If it did not exit with
+/// status 0, or the user interrupted, returns the exit status.
 ///
 /// # Errors
-/// It cannot be started, or wrote no results.
+/// The program cannot be started, or wrote no results.
 fn run_program(
     program: &Path,
     label: &str,
@@ -313,7 +312,7 @@ fn run_program(
     };
     let line = format!("{} {}", program.display(), arguments.join(" "));
     writeln!(console.stdout, "RUNNING: {line}")?;
-    // What the program writes must come behind this line also where nobody reads line by line.
+    // The program's output must come after this line, even if stdout is not line-buffered.
     console.stdout.flush()?;
     let ended = process::run_attached(program, &arguments, &console.directory, GRACE);
     let how = match ended.with_context(|| format!("cannot start '{label}'"))? {
@@ -333,7 +332,8 @@ fn run_program(
     Ok(Err(COULD_NOT))
 }
 
-/// A line for a shell that does the same; the results, which are nowhere else, are not kept.
+/// Returns a shell command that repeats the run; results that would go to a temporary file are
+/// discarded.
 fn again(program: &Path, arguments: &[String], scratch: Option<&Scratch>) -> String {
     let name = program.to_string_lossy();
     let mut words = vec![speedwell_model::quote(&name)];
@@ -348,7 +348,8 @@ fn again(program: &Path, arguments: &[String], scratch: Option<&Scratch>) -> Str
     words.join(" ")
 }
 
-/// In the order of the original: those given, then its own, so that its own win.
+/// Returns arguments in the order of the original: those given, then its own, which take
+/// precedence.
 fn arguments(request: &Request, filter: Option<&str>) -> Vec<String> {
     let mut arguments = request.passed.clone();
     if !request.strict {
@@ -362,7 +363,8 @@ fn arguments(request: &Request, filter: Option<&str>) -> Vec<String> {
     arguments
 }
 
-/// The library leaves the file empty when no benchmark matches the filter, and another program makes none.
+/// The library leaves the file empty if no benchmark matches the filter; other programs create
+/// none.
 fn results(out: &Path, label: &str, request: &Request, filter: Option<&str>) -> Result<ResultFile> {
     let bytes = match fs::read(out) {
         Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),

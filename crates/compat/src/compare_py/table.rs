@@ -1,6 +1,6 @@
-//! The table, byte by byte as the original prints it.
+//! The table, byte for byte as the original prints it.
 //!
-//! Decides widths, order and colours of its parts; it must not know where the figures come from.
+//! Decides widths, order and colors of its parts; knows nothing of where the figures come from.
 //! Start at [`Table::write`], and at [`dump`] for the comparison as JSON.
 
 use crate::compare_py::figures::{ENOUGH_FOR_TEST, Pair, Row, Rules, Times, UTest, UTestTable};
@@ -11,23 +11,23 @@ use speedwell_report::visible_line;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
-/// The name of the row with the geometric means.
+/// Name of the row with the geometric means.
 pub const GEOMEAN: &str = "OVERALL_GEOMEAN";
 
-/// The end of the name of a row with p-values.
+/// Suffix of the names of rows with p values.
 const P_VALUE: &str = "_pvalue";
 
-/// What stands above the first column.
+/// Heading of the first column.
 const BENCHMARK: &str = "Benchmark";
 
-/// The other headings, in one piece.
+/// Headings of the other columns.
 const HEADINGS: &str =
     "Time             CPU      Time Old      Time New       CPU Old       CPU New";
 
-/// A change above this is shown as a loss.
+/// Changes above this are colored as losses.
 const LOSS_ABOVE: f64 = 0.05;
 
-/// A change down to this is shown as a gain.
+/// Changes down to this are colored as gains.
 const GAIN_UP_TO: f64 = -0.07;
 
 const NAME: &str = "\x1b[92m";
@@ -41,20 +41,18 @@ const END: &str = "\x1b[0m";
 /// How a table is shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Table<'t> {
-    /// The figures.
     pub figures: &'t UTestTable<'t>,
-    /// Whether repetitions are left out.
+    /// Whether repetitions are omitted.
     pub aggregates_only: bool,
-    /// p-values below it are green.
+    /// p values below this are green.
     pub alpha: f64,
-    /// Whether there are colours at all.
     pub colors: bool,
-    /// Whose rules hold for widths and colours of what the original does not expect.
+    /// Rules for widths and colors of what the original does not expect.
     pub rules: Rules,
 }
 
 impl Table<'_> {
-    /// Writes heading and rows; returns how many rows there are besides the geometric means.
+    /// Writes heading and rows; returns the number of rows without the geometric means.
     ///
     /// # Errors
     /// The output is closed.
@@ -82,7 +80,7 @@ impl Table<'_> {
         Ok(count)
     }
 
-    /// The width of the first column.
+    /// Returns the width of the first column.
     fn width(&self) -> usize {
         let names = self.figures.rows.iter().map(|row| &*row.first.name);
         let means = self.figures.geomean.map(|_| GEOMEAN);
@@ -90,7 +88,7 @@ impl Table<'_> {
         widths.max().unwrap_or(0).max(BENCHMARK.len()) + P_VALUE.len()
     }
 
-    /// The original counts characters, however wide they are.
+    /// The original counts characters, whatever their width.
     fn width_of(&self, name: &str) -> usize {
         let name = &*visible_line(name);
         match self.rules {
@@ -150,7 +148,7 @@ impl Table<'_> {
         )
     }
 
-    /// A change that is no number is neither gain nor loss; the original shows it as a gain.
+    /// A NaN change is neither gain nor loss; the original shows it as a gain.
     fn color_of_change(&self, change: Option<f64>) -> &'static str {
         match change {
             Some(change) if change > LOSS_ABOVE => RED,
@@ -160,7 +158,7 @@ impl Table<'_> {
         }
     }
 
-    /// A p that is no number shows nothing; for the original it is significant.
+    /// A NaN p value shows nothing; the original treats it as significant.
     fn color_of_p(&self, p: f64) -> &'static str {
         if p >= self.alpha || (p.is_nan() && self.rules == Rules::Sound) {
             RED
@@ -170,7 +168,7 @@ impl Table<'_> {
     }
 }
 
-/// One element of the array.
+/// One element of the JSON array.
 #[derive(Serialize)]
 struct Element<'e> {
     name: &'e str,
@@ -258,7 +256,7 @@ fn geomean<'e>(pair: &'e Pair) -> Element<'e> {
     }
 }
 
-/// Writes all rows and the geometric means as JSON (`-d`), byte by byte as Python does.
+/// Writes all rows and the geometric means as JSON (`-d`), byte for byte as Python does.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -271,7 +269,7 @@ pub fn dump(table: &UTestTable<'_>, out: &mut dyn Write) -> io::Result<()> {
         &mut Serializer::with_formatter(&mut json, formatter),
         elements,
     )?;
-    // Python escapes everything that is no printable ASCII, which stands in texts only.
+    // Python escapes all characters except printable ASCII; only texts contain others.
     for letter in String::from_utf8_lossy(&json).chars() {
         match letter {
             '\n' | ' '..='~' => out.write_all(&[letter as u8])?,
@@ -285,7 +283,8 @@ pub fn dump(table: &UTestTable<'_>, out: &mut dyn Write) -> io::Result<()> {
     out.flush()
 }
 
-/// A number as Python spells it. One that is not finite is null: the original writes bare `NaN`, which is no JSON.
+/// A number as Python writes it; null unless finite: the original writes bare `NaN`, which is
+/// invalid JSON.
 struct Number(f64);
 
 impl Serialize for Number {
@@ -301,7 +300,7 @@ impl Serialize for Number {
     }
 }
 
-/// As `{:WIDTH.DIGITSf}`.
+/// Formats like `{:WIDTH.DIGITSf}`.
 pub fn fixed(number: f64, width: usize, digits: usize) -> String {
     if number.is_nan() {
         format!("{:>width$}", "nan")
@@ -310,7 +309,7 @@ pub fn fixed(number: f64, width: usize, digits: usize) -> String {
     }
 }
 
-/// As `{:+WIDTH.DIGITSf}`.
+/// Formats like `{:+WIDTH.DIGITSf}`.
 pub fn signed(number: f64, width: usize, digits: usize) -> String {
     if number.is_nan() {
         format!("{:>width$}", "+nan")
@@ -319,7 +318,8 @@ pub fn signed(number: f64, width: usize, digits: usize) -> String {
     }
 }
 
-/// As `repr`: with an exponent below 1e-4 and from 1e16, which has two digits at least.
+/// Formats like `repr`: with an exponent below 1e-4 and from 1e16 on, which has at least two
+/// digits.
 pub fn shortest(number: f64) -> String {
     let scientific = format!("{number:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else {

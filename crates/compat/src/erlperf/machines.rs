@@ -1,8 +1,8 @@
-//! Erlang machines with the snippets that are measured in them: one machine for all, or one for each.
+//! Erlang VMs and the snippets measured in them: one VM for all, or one for each.
 //!
-//! Decides what is said to the harness, and which snippets are lost when something goes wrong: a snippet that fails takes no
-//! other with it, a machine that ends takes those that it had. It does not know what samples are for. Start at
-//! [`Machines::start`].
+//! Decides what is sent to the harness, and which snippets are lost on an error: a snippet that
+//! fails affects no other, a VM that ends takes its snippets along. Knows nothing of what samples
+//! are for. Start at [`Machines::start`].
 
 use crate::erlperf::arguments::Request;
 use crate::erlperf::monitor::{INTERVAL, Monitor};
@@ -18,27 +18,25 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-/// A machine lives no longer. Nobody measures for so long.
+/// Upper bound of a VM's lifetime.
 const LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// A runner whose iterations are longer than its samples may take so much longer than it was asked to.
+/// Allowance for a runner whose iterations are longer than its samples.
 const SLOW_RUNNER: Duration = Duration::from_secs(100);
 
-/// Nobody knows how long a fixed number of iterations takes.
+/// Time limit for a fixed number of iterations, whose duration is unknown.
 const SLOW_LOOP: Duration = Duration::from_secs(24 * 3600);
 
-/// A snippet in its machine.
+/// A snippet in its VM.
 pub struct Job {
-    /// What it is called over the protocol.
+    /// Name of the snippet in the protocol.
     name: String,
     machine: usize,
-    /// The snippet.
     pub known: Known,
-    /// Workers that it has now.
+    /// Current number of workers.
     pub workers: u32,
-    /// What went wrong.
     pub faults: Vec<Fault>,
-    /// What an empty iteration costs beside it, in nanoseconds.
+    /// Cost of an empty iteration in the snippet's VM, in nanoseconds.
     pub empty_ns: Option<f64>,
 }
 
@@ -49,18 +47,18 @@ impl Job {
     }
 }
 
-/// All machines and snippets.
+/// All VMs and snippets.
 pub struct Machines {
     machines: Vec<Option<Live>>,
-    /// The snippets in the order typed.
+    /// Snippets in the order typed.
     pub jobs: Vec<Job>,
-    /// What the first machine said of itself.
+    /// The first VM's `ready` message.
     pub ready: Option<Message>,
     monitor: Option<Monitor>,
 }
 
 impl Machines {
-    /// Starts machines and loads snippets; sources are shown on the way if they are wanted.
+    /// Starts VMs and loads snippets; with `verbose`, prints the sources on the way.
     ///
     /// # Errors
     /// `out` is closed.
@@ -115,7 +113,7 @@ impl Machines {
         }
     }
 
-    /// Has all machines tell their gauges, if lines were asked for.
+    /// Makes all VMs report gauges, if monitor lines are requested.
     fn watch(&mut self, out: &mut dyn Write) -> io::Result<()> {
         for machine in 0..self.machines.len() {
             if self.monitor.is_none() {
@@ -155,7 +153,7 @@ impl Machines {
         Ok(())
     }
 
-    /// Gives a snippet so many workers.
+    /// Sets the number of workers of a snippet.
     ///
     /// # Errors
     /// `out` is closed.
@@ -172,7 +170,7 @@ impl Machines {
         Ok(())
     }
 
-    /// Measures snippets of one machine at the same time; what each of them gave.
+    /// Measures snippets of one VM at the same time; returns the timing of each.
     ///
     /// # Errors
     /// `out` is closed.
@@ -215,7 +213,7 @@ impl Machines {
         Ok(given)
     }
 
-    /// Has every machine undo what its snippets prepared, and waits for its end.
+    /// Runs the cleanup hooks in every VM and waits for its exit.
     pub fn end(&mut self) {
         for machine in 0..self.machines.len() {
             let Some(live) = self.machines[machine].take() else {
@@ -223,14 +221,14 @@ impl Machines {
             };
             match live.end() {
                 Ok(answer) => self.note_faults(&answer),
-                // A machine that does not end by itself has been measured all the same.
+                // The measurements of a VM that does not exit by itself stay valid.
                 Err(gone) if !interrupted() => self.note_end(machine, &gone, true),
                 Err(_) => {}
             }
         }
     }
 
-    /// Asks a machine something, with the monitor listening; nothing if the machine is gone.
+    /// Sends a request to a VM while the monitor listens; `None` if the VM is gone.
     fn with<T>(
         &mut self,
         machine: usize,
@@ -259,7 +257,7 @@ impl Machines {
 
     fn lose(&mut self, machine: usize, gone: &Gone) {
         self.machines[machine] = None;
-        // The user ended it together with us.
+        // The interrupt reached the VM as well as us.
         if !interrupted() {
             self.note_end(machine, gone, false);
         }
@@ -300,7 +298,7 @@ fn started(known: &Known, directory: &Path) -> Result<(Live, Answer), Gone> {
     })
 }
 
-/// How long a run may take.
+/// Returns the time limit of a run.
 fn limit(samples: &Samples) -> Duration {
     match samples.length {
         Length::TimeNs(ns) => {
@@ -311,19 +309,19 @@ fn limit(samples: &Samples) -> Duration {
     }
 }
 
-/// Something that went wrong.
+/// An error of a snippet or a VM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// A fragment without a full stop.
+    /// Sentence fragment without a full stop.
     pub reason: String,
-    /// Calls that were in flight, the innermost first.
+    /// Stack trace, the innermost call first.
     pub calls: Vec<String>,
-    /// What was measured stays good.
+    /// Whether measurements taken before stay valid.
     pub is_afterwards: bool,
 }
 
 impl Fault {
-    /// What an `error` event means.
+    /// Creates the fault of an `error` event.
     pub fn of_event(event: &Message) -> Fault {
         let get = |key: &str| event.get(key).unwrap_or_default();
         let (stage, class, message) = (get("stage"), get("class"), get("msg"));
@@ -353,7 +351,7 @@ impl Fault {
         }
     }
 
-    /// A run that was stopped because it took far too long, before there was a sample.
+    /// Creates the fault of a run that was stopped for taking far too long, without a sample.
     fn without_samples() -> Fault {
         Fault {
             reason: "no sample was taken: iterations are longer than samples, or workers had to wait too long for a \
@@ -364,7 +362,7 @@ impl Fault {
         }
     }
 
-    /// The end of the Erlang machine.
+    /// Creates the fault of a VM that ended.
     pub fn of_end(gone: &Gone) -> Fault {
         Fault {
             reason: gone.cause.to_string(),
@@ -374,7 +372,7 @@ impl Fault {
     }
 }
 
-/// An exception as a process would have ended with it.
+/// Formats an exception as in the exit reason of a process.
 fn thrown(class: &str, message: &str) -> String {
     match class {
         "throw" => format!("{{nocatch,{message}}}"),
@@ -393,10 +391,10 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Columns of the snippet above a source.
+/// Columns for the snippet above a source.
 const ROOM: usize = 32;
 
-/// Writes the source of a snippet.
+/// Prints the source of a snippet.
 ///
 /// # Errors
 /// `out` is closed.

@@ -1,8 +1,8 @@
-//! Drop-in for erlperf: Erlang code measured in one virtual machine, and erlperf's tables.
+//! Drop-in for erlperf: Erlang code measured in one VM, and erlperf's tables.
 //!
-//! Decides the order of what happens and the exit status: 0 when every snippet was measured, 2 when something failed or
-//! makes no sense, 130 after Ctrl-C. Tables are on standard output, everything that went wrong on standard error.
-//! What differs from the original, and why, is in `docs/reference/erlperf.md`. Start at [`run`].
+//! Decides the order of steps and the exit status: 0 if every snippet was measured, 2 if something
+//! failed or the command line is invalid, 130 after Ctrl-C. Tables go to standard output, errors to
+//! standard error. Differences from the original: `docs/reference/erlperf.md`. Start at [`run`].
 
 mod arguments;
 mod machines;
@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 const TOOL: &str = "erlperf";
 const USAGE: &str = include_str!("../usage/erlperf.txt");
 
-/// Does what `arguments` ask for; returns the exit status.
+/// Runs the tool; returns the exit status.
 ///
 /// # Errors
 /// Standard output or standard error is closed.
@@ -55,7 +55,7 @@ fn measure(request: &Request, console: &mut Console<'_>) -> Result<i32> {
     let known = known.map_err(anyhow::Error::msg)?;
     process::adopt_orphans();
     process::on_interrupt()?;
-    // What is said while measuring is for people, unless the answer is for programs.
+    // Output during measurement is for people, so formats for programs suppress it.
     let mut nowhere = std::io::sink();
     let out: &mut dyn Write = match request.format {
         Format::Text => &mut *console.stdout,
@@ -90,7 +90,7 @@ fn measure(request: &Request, console: &mut Console<'_>) -> Result<i32> {
     })
 }
 
-/// A folder of `-pa`, absolute.
+/// Resolves a folder of `-pa` to an absolute path.
 fn folder(path: &str, directory: &Path) -> Result<PathBuf> {
     let full = directory.join(path);
     let full = full.canonicalize();
@@ -102,7 +102,7 @@ fn folder(path: &str, directory: &Path) -> Result<PathBuf> {
     Ok(full)
 }
 
-/// What was measured.
+/// Results of all snippets.
 struct Found {
     sampled: Sampled,
     /// Passes of a search.
@@ -138,7 +138,7 @@ impl Found {
         }
     }
 
-    /// Prints the table and what should be known beside it.
+    /// Prints the table, and warnings about it.
     fn show(
         &self,
         request: &Request,
@@ -152,7 +152,7 @@ impl Found {
             workers: job
                 .workers
                 .max(taken.workers * u32::from(!self.passes.is_empty())),
-            // A snippet that failed in the middle has no figures of what it was to do.
+            // A snippet that failed midway has no figures for its whole task.
             figures: taken
                 .figures(request, job.empty_ns)
                 .filter(|_| job.is_sound()),
@@ -160,7 +160,7 @@ impl Found {
         let mut lines: Vec<Line> = lines.collect();
         if let (Some(line), false) = (lines.first_mut(), self.passes.is_empty()) {
             line.workers = self.sampled.taken[0].workers;
-            // What a search found out before something failed stays true.
+            // Results that a search found before an error stay valid.
             let taken = &self.sampled.taken[0];
             line.figures = taken.figures(request, machines.jobs[0].empty_ns);
         }
@@ -214,7 +214,7 @@ fn write_text(
     Ok(system.write_table(table, detail, is_terminal, console.stdout)?)
 }
 
-/// One pass as a row.
+/// Returns one pass as a row.
 fn line(pass: &Pass, request: &Request) -> Option<Line> {
     Some(Line {
         label: format!("{} workers", pass.workers),
@@ -223,7 +223,7 @@ fn line(pass: &Pass, request: &Request) -> Option<Line> {
     })
 }
 
-/// One pass as it is told while a search goes on.
+/// Formats one pass for progress output during a search.
 fn line_of_pass(pass: &Pass, request: &Request) -> Option<String> {
     let line = line(pass, request)?;
     let (figures, seen) = line.seen()?;
@@ -239,7 +239,7 @@ fn line_of_pass(pass: &Pass, request: &Request) -> Option<String> {
     ))
 }
 
-/// Says what went wrong with which code; whether anything did.
+/// Reports the errors of each snippet; returns whether there were any.
 fn tell_faults(machines: &Machines, console: &mut Console<'_>) -> Result<bool> {
     console.stdout.flush()?;
     let mut failed = false;

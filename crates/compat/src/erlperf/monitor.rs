@@ -1,8 +1,8 @@
-//! A line per second while snippets are measured: what Erlang says of itself, and the iterations of every snippet.
+//! Prints a line per second while snippets are measured: Erlang's own gauges, and the iterations of
+//! every snippet.
 //!
-//! Erlang machines tell their gauges by their own clocks. With several machines only the one that is being
-//! measured is listened to; what the others told meanwhile is old when it is read, and is left out. Start at
-//! [`Monitor::hear`].
+//! VMs send gauges by their own clocks. Only the VM being measured is listened to; gauges from the
+//! others are stale when read, and are skipped. Start at [`Monitor::hear`].
 
 use crate::erlperf::table::{number, size};
 use crate::local_time::iso_time;
@@ -11,33 +11,33 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Between two lines.
+/// Time between two lines.
 pub const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Lines below one header.
+/// Number of lines below one header.
 const LINES_PER_HEADER: usize = 30;
 
-/// What comes later than it was told by this is old.
+/// Gauges delayed by more than this are stale.
 const STALE: Duration = Duration::from_millis(500);
 
 const HEADER: &str = "YYYY-MM-DDTHH:MM:SS-oo:oo  Sched   DCPU    DIO    Procs    Ports     ETS Mem Total  Mem Proc   \
                       Mem Bin   Mem ETS";
 
-/// Makes lines of gauges.
+/// Formats gauges as lines.
 pub struct Monitor {
     begin: Instant,
-    /// What snippets are called in gauges.
+    /// Names of the snippets in gauges.
     jobs: Vec<String>,
     /// Iterations at the last line, by job.
     counts: HashMap<String, u64>,
-    /// Of each machine: the least time by which our clock was ahead of its own.
+    /// For each VM, the smallest difference seen between our clock and the VM's.
     ahead_ns: HashMap<usize, i128>,
     last: Option<Instant>,
     written: usize,
 }
 
 impl Monitor {
-    /// Lines for these snippets, in this order.
+    /// Creates a monitor of these snippets, with columns in this order.
     pub fn new(jobs: Vec<String>) -> Monitor {
         Monitor {
             begin: Instant::now(),
@@ -49,7 +49,7 @@ impl Monitor {
         }
     }
 
-    /// Takes note of an event of a machine; writes a line if it is time for one.
+    /// Records an event of a VM; prints a line if one is due.
     ///
     /// # Errors
     /// `out` is closed.
@@ -65,7 +65,7 @@ impl Monitor {
         let is_stale = ahead - least > STALE.as_nanos() as i128;
         let now = Instant::now();
         let is_soon = self.last.is_some_and(|last| now - last < INTERVAL * 9 / 10);
-        // The first one of a machine covers no time.
+        // The first gauge of a VM covers no time.
         if known.is_none() {
             self.note_counts(event);
             return Ok(());
@@ -172,9 +172,9 @@ mod tests {
     fn what_was_told_long_ago_makes_no_line() {
         let mut out = Vec::new();
         let mut monitor = Monitor::new(vec!["code0".to_owned()]);
-        // Told at once, by a clock of its own.
+        // Received without delay; the VM's clock has its own origin.
         monitor.hear(0, &gauge(5_000_000_000, 0), &mut out).unwrap();
-        // Told four seconds before that, so it waited somewhere.
+        // Sent four seconds earlier, so it was delayed.
         monitor.hear(0, &gauge(1_000_000_000, 5), &mut out).unwrap();
         assert!(out.is_empty(), "{}", String::from_utf8_lossy(&out));
     }

@@ -1,5 +1,5 @@
-//! What a reader of a table should know and the original does not tell: differences that are none, machines that did
-//! other things, code that was folded away, samples that never became steady.
+//! Warnings that the original lacks: differences without significance, disturbed measurements, code
+//! that the compiler folded, samples that never became steady.
 
 use super::arguments::{Request, Sample};
 use super::machines::Job;
@@ -10,10 +10,10 @@ use speedwell_harness::snippet::fold_warning;
 use speedwell_model::median;
 use speedwell_process::interrupted;
 
-/// Differences with a greater p are no differences.
+/// Differences with a p value from this on are not significant.
 const ALPHA: f64 = 0.05;
 
-/// Whole sentences about how snippets were measured.
+/// Returns sentences about how snippets were measured.
 pub fn of_samples(jobs: &[Job], sampled: &Sampled, request: &Request) -> Vec<String> {
     let mut sentences = Vec::new();
     for (job, taken) in jobs.iter().zip(&sampled.taken) {
@@ -44,7 +44,7 @@ fn remarks_on<'a>(
     sentences.chain(disturbance(taken, request))
 }
 
-/// How many of the samples that were asked for are lacking, if any.
+/// Reports how many of the requested samples are missing, if any.
 fn missing(taken: &Taken, request: &Request) -> Option<String> {
     let count = taken.windows.len();
     let is_short = (1..request.samples as usize).contains(&count);
@@ -57,8 +57,8 @@ fn missing(taken: &Taken, request: &Request) -> Option<String> {
     })
 }
 
-/// Where iterations took much longer in the mean than in the median batch. Workers that share processors wait for each
-/// other, which is no disturbance.
+/// Warns if the mean iteration took much longer than that of the median batch. Workers that share
+/// processors wait for each other, which is not a disturbance.
 fn disturbance(taken: &Taken, request: &Request) -> Option<String> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     if taken.workers as usize > processors {
@@ -81,7 +81,7 @@ fn disturbance(taken: &Taken, request: &Request) -> Option<String> {
     })
 }
 
-/// Whole sentences about snippets that cannot be told from the best one.
+/// Returns sentences about snippets that do not differ significantly from the best one.
 pub fn of_table(table: &Table, request: &Request) -> Vec<String> {
     let Some((best, others)) = table.lines.split_first() else {
         return Vec::new();
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use speedwell_model::{Batches, SnippetTiming, Window};
 
-    /// A visit of so many workers with one window, in which the mean is ten times the median batch.
+    /// Returns one visit with one window, in which the mean is ten times the median batch.
     fn taken(workers: u32) -> Taken {
         let window = Window {
             per_s: 1e6,

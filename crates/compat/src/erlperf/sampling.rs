@@ -1,8 +1,8 @@
-//! Takes samples of snippets, in the order that was asked for, until there are enough of them.
+//! Takes samples of snippets in the requested order, until there are enough.
 //!
-//! Decides who is measured next; what one visit of a snippet is, is in `machines.rs`. With `-q` it looks for the number of workers from
-//! which on throughput does not grow, in passes of more and more workers, which stay alive; whether one brought growth beyond
-//! noise, and which is the answer, is decided in `analysis`. Start at [`sample`] and [`squeeze`].
+//! Decides which snippet is measured next; `machines.rs` carries out a visit. With `-q` it adds
+//! workers, which stay alive, pass by pass until throughput stops growing; `analysis` decides
+//! whether growth exceeds noise, and the answer. Start at [`sample`] and [`squeeze`].
 
 use crate::erlperf::arguments::{Order, Request, Sample, Squeeze};
 use crate::erlperf::machines::Machines;
@@ -13,26 +13,26 @@ use speedwell_process::interrupted;
 use std::io::{self, Write};
 use std::time::Instant;
 
-/// What was measured of one snippet.
+/// Measurements of one snippet.
 #[derive(Debug, Clone, Default)]
 pub struct Taken {
-    /// Every sample, in order.
+    /// All samples in order.
     pub windows: Vec<Window>,
-    /// Workers that took them.
+    /// Number of workers that took them.
     pub workers: u32,
-    /// What each visit gave, for what single batches tell.
+    /// Results of each visit, including those of single batches.
     pub visits: Vec<SnippetTiming>,
 }
 
-/// Samples of all snippets, and whether they are as steady as was asked for.
+/// Samples of all snippets, and whether they are as steady as requested.
 pub struct Sampled {
-    /// By code.
+    /// Measurements by snippet.
     pub taken: Vec<Taken>,
     /// False if waiting for steady samples was given up.
     pub is_steady: bool,
 }
 
-/// Takes the samples that `request` asks for of these snippets.
+/// Takes the requested samples of these snippets.
 ///
 /// # Errors
 /// `out` is closed.
@@ -70,7 +70,7 @@ pub fn sample(
             return Ok(Sampled { taken, is_steady });
         }
         let mut turn = jobs.to_vec();
-        // What changes slowly from the first to the last visit then falls on all alike.
+        // Slow changes between the first and the last visit then affect all snippets equally.
         if request.order == Order::Blocks && round % 2 == 1 {
             turn.reverse();
         }
@@ -88,7 +88,7 @@ pub fn sample(
     }
 }
 
-/// Has snippets measured at the same time.
+/// Measures snippets at the same time.
 fn visit(
     machines: &mut Machines,
     jobs: &[usize],
@@ -124,7 +124,7 @@ fn samples(request: &Request, count: u32, is_first: bool) -> Samples {
     }
 }
 
-/// Whether the last samples of every snippet vary by no more than was asked for.
+/// Whether the last samples of every snippet vary by no more than requested.
 fn is_steady(machines: &Machines, taken: &[Taken], request: &Request) -> bool {
     let Some(until) = request.until else {
         return true;
@@ -140,18 +140,18 @@ fn is_steady(machines: &Machines, taken: &[Taken], request: &Request) -> bool {
 }
 
 impl Taken {
-    /// The last so many samples: those before them were not steady.
+    /// Returns the last `count` samples: earlier ones were not steady.
     pub fn last(&self, count: u32) -> &[Window] {
         let from = self.windows.len().saturating_sub(count as usize);
         &self.windows[from..]
     }
 
-    /// Figures of the last samples, less what the loop itself costs if that is to be left out.
+    /// Computes figures of the last samples, less the cost of the loop itself if requested.
     pub fn figures(&self, request: &Request, empty_ns: Option<f64>) -> Option<Figures> {
         let windows = self.last(request.samples);
         let empty_ns = empty_ns.filter(|_| request.subtracts_empty).unwrap_or(0.0);
         let workers = f64::from(self.workers);
-        // Nothing is quicker than nothing, whatever noise says.
+        // Noise can push a difference to zero or below.
         let net = |ns: f64| (ns - empty_ns).max(MINUTE_NS);
         let samples = windows.iter().map(|window| {
             let each_ns = workers * 1e9 / window.per_s;
@@ -162,7 +162,7 @@ impl Taken {
         });
         let iterations: f64 = windows.iter().map(|window| window.iterations).sum();
         let elapsed_ns: f64 = windows.iter().map(|window| window.elapsed_ns).sum();
-        // Nothing completed is a time without end.
+        // Infinite if no iteration completed.
         let iteration_ns = net(workers * elapsed_ns / iterations);
         (!windows.is_empty()).then(|| Figures {
             samples: samples.collect(),
@@ -171,10 +171,10 @@ impl Taken {
     }
 }
 
-/// A time that no processor can tell from none, in nanoseconds.
+/// Smallest net time in nanoseconds, too short for any processor to resolve.
 const MINUTE_NS: f64 = 1e-3;
 
-/// What samples of a request are.
+/// Returns the unit of a request's samples.
 pub fn unit(request: &Request) -> Unit {
     match request.sample {
         Sample::Window(_) => Unit::Iterations,
@@ -182,23 +182,20 @@ pub fn unit(request: &Request) -> Unit {
     }
 }
 
-/// Levels of which it is unclear whether they are as good as the best are visited so many times.
+/// Maximum number of visits of a level that may be as good as the best.
 const MOST_PASSES: u32 = 3;
 
-/// One pass.
 #[derive(Debug, Clone)]
 pub struct Pass {
-    /// Workers.
     pub workers: u32,
-    /// Its samples.
     pub taken: Taken,
 }
 
-/// What a search gave.
+/// Results of a search.
 pub struct Squeezed {
-    /// All passes, in order.
     pub passes: Vec<Pass>,
-    /// The last pass with the least number of workers that is as good as any; `None` if there was no pass.
+    /// Index of the last pass with the smallest number of workers that is as good as any; `None`
+    /// without a pass.
     pub best: Option<usize>,
 }
 
@@ -241,14 +238,14 @@ pub fn squeeze(
         passes.push(pass);
     }
     let answer = scaling::scaling(&levels).map(|scaling| scaling.answer.at_knee().concurrency);
-    // Where nothing was completed the first pass is as good as any.
+    // If nothing completed, the first pass is as good as any.
     let best = answer.or(passes.first().map(|pass| pass.workers));
     let best = passes.iter().rposition(|pass| Some(pass.workers) == best);
     Ok(Squeezed { passes, best })
 }
 
-/// The original's threshold counts workers: from so many more than the best had, without growth, the search
-/// ends. What is counted in analysis are passes without growth.
+/// Converts the original's threshold, which counts workers added without growth, to the number of
+/// passes without growth that `analysis` counts.
 fn rules(search: Squeeze, samples: u32) -> Rules {
     let step = search.step;
     let most = (search.most / step * step).max(search.least);
@@ -275,7 +272,7 @@ mod tests {
         }
     }
 
-    /// The numbers of workers of a search over exact throughputs, and its answer.
+    /// Returns the numbers of workers visited by a search over exact throughputs, and its answer.
     fn climbed(search: Squeeze, throughput: impl Fn(u32) -> f64) -> (Vec<u32>, Option<u32>) {
         let rules = rules(search, 3);
         let mut levels: Vec<Level> = Vec::new();

@@ -1,9 +1,11 @@
-//! From a word of the command line to a snippet: Erlang text, a tuple `{M, F, A}`, or a file of recorded calls.
+//! Converts an argument of the command line to a snippet: Erlang text, a tuple `{M, F, A}`, or a
+//! file of recorded calls.
 //!
-//! The last letter decides, as in the original; but what is neither tuple nor file counts as text whose dot was
-//! forgotten. Whether text is good Erlang is for Erlang to say. A file holds a list of `{Module, Function, Arguments}` in Erlang's
-//! external term format ("External Term Format" in the ERTS manual), which is written as Erlang text; what has no text, as a
-//! process has none, is refused. Start at [`read`].
+//! The last character decides, as in the original; but what is neither a tuple nor a file counts as
+//! text without its final dot. Erlang itself checks the text. A file holds a list of `{Module,
+//! Function, Arguments}` in Erlang's external term format ("External Term Format" in the ERTS
+//! manual), which is converted to Erlang text; terms without a textual form, such as processes, are
+//! rejected. Start at [`read`].
 
 use crate::erlperf::arguments::TypedSnippet;
 use speedwell_model::{Language, Snippet};
@@ -11,23 +13,22 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A snippet that can be measured.
+/// A snippet ready to be measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known {
-    /// What Erlang executes.
     pub snippet: Snippet,
-    /// What it is called in tables.
+    /// Name in tables.
     pub label: String,
-    /// What stands above its source: the code, whatever its label is.
+    /// Title above its source: the code, regardless of the label.
     pub shown: String,
-    /// It could have been the name of a file, had there been one.
+    /// Whether the text lacks its final dot, so it may have been meant as a file name.
     pub lacks_dot: bool,
 }
 
-/// Makes a snippet of what was typed; files are looked for in `directory`.
+/// Creates a snippet from an argument; files are resolved against `directory`.
 ///
 /// # Errors
-/// A file that cannot be read, or holds no calls.
+/// A file cannot be read, or does not contain calls.
 pub fn read(typed: &TypedSnippet, paths: &[PathBuf], directory: &Path) -> Result<Known, String> {
     let word = typed.code.trim();
     let is_text = word.ends_with('.');
@@ -64,7 +65,7 @@ fn recording(name: &str, file: &Path) -> Result<Recording, String> {
         .map_err(|reason| format!("cannot use the file '{name}' as a recording of calls: {reason}"))
 }
 
-/// A tuple as Erlang prints it: without blanks outside of quotes.
+/// Formats a tuple as Erlang prints it: without blanks outside of quotes.
 fn compact(tuple: &str) -> String {
     let mut quote = None;
     let mut escaped = false;
@@ -82,10 +83,10 @@ fn compact(tuple: &str) -> String {
     tuple.chars().filter(keep).collect()
 }
 
-/// The first byte of every term in a file.
+/// First byte of the external term format.
 const VERSION: u8 = 131;
 
-/// No recorded argument is nested so deeply; a damaged file may be.
+/// Maximum nesting of terms; only a damaged file exceeds it.
 const DEEPEST: usize = 200;
 
 /// Calls in the order in which they were recorded.
@@ -96,10 +97,10 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Reads the bytes of a file.
+    /// Parses the contents of a file.
     ///
     /// # Errors
-    /// They are no list of calls, or hold a term that has no text.
+    /// They are not a list of calls, or contain a term without a textual form.
     pub fn parse(bytes: &[u8]) -> Result<Recording, String> {
         let mut reader = Reader { left: bytes };
         match reader.byte()? {
@@ -117,12 +118,12 @@ impl Recording {
         Ok(Recording { calls: calls? })
     }
 
-    /// As a snippet.
+    /// Returns the text of a snippet that makes the calls.
     pub fn text(&self) -> String {
         format!("[{}]", self.calls.join(","))
     }
 
-    /// As the original writes it in tables.
+    /// Formats the calls as in the original's tables.
     pub fn label(&self) -> String {
         match &self.calls[..] {
             [first, _, ..] => format!("[{first}, ...]"),
@@ -147,7 +148,7 @@ impl Reader<'_> {
         self.bytes(1).map(|bytes| bytes[0])
     }
 
-    /// An unsigned number of so many bytes, big-endian.
+    /// Reads an unsigned big-endian number.
     fn size(&mut self, bytes: usize) -> Result<usize, String> {
         let digits = self.bytes(bytes)?.iter();
         Ok(digits.fold(0, |size, byte| size << 8 | usize::from(*byte)))
@@ -239,26 +240,26 @@ impl Reader<'_> {
     fn float(&mut self) -> Result<String, String> {
         let bits = self.bytes(8)?.try_into().unwrap_or_default();
         let text = format!("{:?}", f64::from_be_bytes(bits));
-        // Erlang wants a point before an exponent.
+        // Erlang requires a decimal point before an exponent.
         Ok(match text.split_once('e') {
             Some((digits, exponent)) if !digits.contains('.') => format!("{digits}.0e{exponent}"),
             _ => text,
         })
     }
 
-    /// In base 16, which Erlang reads and which needs no arithmetic.
+    /// Reads a big integer as text in base 16, which Erlang can read and which needs no arithmetic.
     fn big(&mut self, bytes: usize) -> Result<String, String> {
         let count = self.size(bytes)?;
         let sign = if self.byte()? == 0 { "" } else { "-" };
         let mut text = format!("{sign}16#0");
         for byte in self.bytes(count)?.iter().rev() {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, "{byte:02X}");
         }
         Ok(text)
     }
 
-    /// A list of small numbers, which is how Erlang stores text.
+    /// Reads a list of small numbers, which is how Erlang stores text.
     fn string(&mut self) -> Result<String, String> {
         let count = self.size(2)?;
         let bytes = self.bytes(count)?;
@@ -289,7 +290,7 @@ fn numbers(bytes: &[u8]) -> String {
     numbers.join(",")
 }
 
-/// Bytes as text, if all of them are letters that can be seen.
+/// Formats bytes as text if all of them are printable.
 fn quoted(bytes: &[u8], mark: char) -> Option<String> {
     let is_text = !bytes.is_empty() && bytes.iter().all(|byte| (b' '..=b'~').contains(byte));
     is_text.then(|| escaped(&String::from_utf8_lossy(bytes), mark))
@@ -311,7 +312,7 @@ fn escaped(text: &str, mark: char) -> String {
     all
 }
 
-/// Words that are no atoms without quotes: "Reserved Words" in the Erlang reference manual.
+/// Words that need quotes as atoms: "Reserved Words" in the Erlang reference manual.
 const RESERVED: &[&str] = &[
     "after", "and", "andalso", "band", "begin", "bnot", "bor", "bsl", "bsr", "bxor", "case",
     "catch", "cond", "div", "else", "end", "fun", "if", "let", "maybe", "not", "of", "or",
@@ -406,7 +407,7 @@ mod tests {
     #[test]
     fn every_beginning_of_a_recording_is_refused() {
         let whole = golden();
-        // The last byte ends the list, which is known to have ended by its length.
+        // The last byte is the empty tail of the list, so it is not needed to read the calls.
         for length in 0..whole.len() - 1 {
             assert!(
                 Recording::parse(&whole[..length]).is_err(),
@@ -416,7 +417,7 @@ mod tests {
         assert!(Recording::parse(b"timer:sleep(1)").is_err());
     }
 
-    /// Erlang itself writes terms and reads their text again.
+    /// Erlang itself encodes the terms, and parses their text again.
     #[test]
     fn arguments_of_every_kind_come_back_in_erlang() {
         let terms = "[{m,f,[1,-1,255,256,-70000,1 bsl 70,-(1 bsl 70),1.5,-1.0e300,\"text\\\"\\\\\",[1,2],[a|b],\
@@ -457,7 +458,7 @@ mod tests {
 
     #[test]
     fn a_process_among_the_arguments_is_refused_by_name() {
-        // [{m,f,[Pid]}] with the tag of a pid and nothing behind it.
+        // [{m,f,[Pid]}], cut off after the tag of the pid.
         let bytes = b"\x83l\0\0\0\x01h\x03w\x01mw\x01fl\0\0\0\x01X";
         let reason = Recording::parse(bytes).unwrap_err();
         assert!(reason.contains("a process"), "{reason}");

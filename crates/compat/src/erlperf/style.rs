@@ -1,7 +1,8 @@
 //! erlperf's tables for sessions of the native command: `speedwell eval --style erlperf`.
 //!
-//! A sample is a window of a run; throughput is per second, whatever the length of windows was. Also what a full report says of the
-//! machine, and warnings about an Erlang machine whose figures mean little: [`System`].
+//! A sample is a window of a run; throughput is per second, whatever the length of windows.
+//! [`System`] adds what a full report says about the machine, and warnings about VMs whose figures
+//! mean little.
 
 use crate::console::columns;
 pub use crate::erlperf::table::Detail as Style;
@@ -11,7 +12,7 @@ use speedwell_harness::Message;
 use speedwell_model::Session;
 use std::io::{self, IsTerminal, Write};
 
-/// The width of what is no terminal.
+/// Width of output that is not a terminal.
 const USUAL_VIEWPORT: usize = 80;
 
 /// Writes the table of a session.
@@ -37,19 +38,19 @@ pub fn write(session: &Session, style: Style, out: &mut dyn Write) -> io::Result
     system.write_table(&table, style, std::io::stdout().is_terminal(), out)
 }
 
-/// What was measured on.
+/// System on which snippets were measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct System {
-    /// Processor, where it is known.
+    /// Processor, if known.
     pub processor: Option<String>,
-    /// What the Erlang machine calls itself.
+    /// Version text of the Erlang VM.
     pub machine: Option<String>,
-    /// Whole sentences of the original, in capitals as there.
+    /// Sentences of the original, with its capitals.
     pub warnings: Vec<String>,
 }
 
 impl System {
-    /// From what the harness said when it was ready.
+    /// Reads the harness's `ready` message.
     pub fn from_ready(ready: Option<&Message>, processor: Option<String>) -> System {
         let get = |key: &str| ready.and_then(|ready| ready.get(key));
         let warning = |text: &str, seen: String| format!("WARNING: {text} ({seen} detected)");
@@ -61,7 +62,7 @@ impl System {
             warnings.push(warning("Emulator is not optimised", build));
         }
         if let Some(flavor) = get("flavor").filter(|flavor| flavor != "jit") {
-            // Erlang itself calls its interpreter so.
+            // Erlang's own name of its interpreter.
             let flavor = if flavor == "interp" {
                 "emu".into()
             } else {
@@ -76,7 +77,7 @@ impl System {
         }
     }
 
-    /// Writes a table, in a full report below what was measured on.
+    /// Writes a table, in a full report preceded by the system.
     ///
     /// # Errors
     /// `out` is closed.
@@ -94,7 +95,7 @@ impl System {
         table.write(style, viewport.unwrap_or(USUAL_VIEWPORT), out)
     }
 
-    /// The lines above a full report.
+    /// Writes the lines above a full report.
     ///
     /// # Errors
     /// `out` is closed.

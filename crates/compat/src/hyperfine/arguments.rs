@@ -1,28 +1,26 @@
-//! The command line of hyperfine: its options, as a table, and what they ask for.
+//! The command line of hyperfine: a table of its options, and the request that they form.
 //!
-//! Decides what is an option, its values, or a command, and refuses what contradicts itself. Start at [`Asked::parse`].
+//! Decides what is an option, a value, or a command, and rejects contradictions. Start at
+//! [`Asked::parse`].
 
 use crate::hyperfine::commands::{self, Command};
 use crate::hyperfine::figures::Unit;
 use std::path::PathBuf;
 
-/// What a command line asks for.
+/// Parsed command line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Asked {
-    /// `--help`.
     Help,
-    /// `--version`.
     Version,
-    /// Everything else.
     Measure(Box<Request>),
 }
 
-/// What is measured, and how.
+/// Options of a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// The commands in the order of the original; the reference, if there is one, first.
+    /// Commands in the order of the original; the reference, if any, first.
     pub commands: Vec<Command>,
-    /// Whether the first command is a reference that the user named.
+    /// Whether the first command is a reference named by the user.
     pub has_reference: bool,
     /// `-w`.
     pub warmup: u64,
@@ -34,19 +32,19 @@ pub struct Request {
     pub setup: Option<String>,
     /// `-p`: before every run; none, one for all commands, or one for each.
     pub prepare: Vec<String>,
-    /// `-C`: after every run; as `-p`.
+    /// `-C`: after every run; like `-p`.
     pub conclude: Vec<String>,
     /// `-c`: once after the runs of a command.
     pub cleanup: Option<String>,
-    /// What executes commands.
+    /// How commands are executed.
     pub executor: Executor,
-    /// `-i`: statuses other than 0 that are no failures.
+    /// `-i`: nonzero statuses that do not count as failures.
     pub ignored: Ignored,
-    /// `--output`: where what commands write goes; one for each.
+    /// `--output`: where the output of commands goes; one for each.
     pub outputs: Vec<Output>,
-    /// `--input`: what commands read; nothing without.
+    /// `--input`: standard input of commands; empty by default.
     pub input: Option<PathBuf>,
-    /// `--style`; nothing given depends on the terminal.
+    /// `--style`; `None` depends on the terminal.
     pub style: Option<Style>,
     /// `--sort`.
     pub sort: Sort,
@@ -54,85 +52,79 @@ pub struct Request {
     pub unit: Option<Unit>,
     /// `--export-*`: format and file.
     pub exports: Vec<(Export, String)>,
-    /// `--strict-compat`: measure one command after the other, and say what the original says.
+    /// `--strict-compat`: measure one command after the other, and print the original's messages.
     pub strict: bool,
-    /// `--seed` of the order of runs; drawn if not given.
+    /// `--seed` of the order of runs; random by default.
     pub seed: Option<u64>,
 }
 
-/// What executes commands.
+/// How commands are executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Executor {
-    /// A shell with its arguments.
+    /// By a shell, given with its arguments.
     Shell(Vec<String>),
-    /// Nothing between: `-N`.
+    /// Without a shell: `-N`.
     Direct,
-    /// Nothing is executed; `sleep N` is taken to last so long, and the shell as long as the command given: `--debug-mode`.
+    /// `--debug-mode`: nothing is executed; `sleep N` counts as N seconds, and the shell as long as
+    /// the given command.
     Pretended(Option<String>),
 }
 
-/// Statuses other than 0 that are no failures.
+/// Nonzero statuses that do not count as failures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ignored {
-    /// None.
     Nothing,
-    /// All, and ends by a signal.
+    /// All, and termination by a signal.
     Everything,
-    /// These.
+    /// Only these.
     Only(Vec<i32>),
 }
 
-/// Where what a command writes goes.
+/// Where the output of a command goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
-    /// Nowhere.
+    /// It is discarded.
     Null,
-    /// Through a pipe, whose other end nobody looks at.
+    /// It goes through a pipe and is discarded at the other end.
     Pipe,
-    /// Where the output of this program goes.
+    /// It goes to the output of this program.
     Inherit,
-    /// Into a file, which the last run leaves.
+    /// It goes to a file, which keeps that of the last run.
     File(PathBuf),
 }
 
 /// How results are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// Neither colours nor a progress line.
+    /// Without colors and progress line.
     Basic,
-    /// Both.
+    /// With both.
     Full,
-    /// A progress line.
+    /// With a progress line.
     NoColour,
-    /// Colours.
+    /// With colors.
     Colour,
-    /// Not at all.
+    /// Nothing is shown.
     Silent,
 }
 
-/// In which order.
+/// Order of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sort {
     /// The comparison by time, exports as typed.
     Auto,
     /// As typed.
     Command,
-    /// By time.
     MeanTime,
 }
 
-/// A format of exports.
+/// Export format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Export {
-    /// `--export-asciidoc`.
     AsciiDoc,
-    /// `--export-csv`.
     Csv,
-    /// `--export-json`.
     Json,
-    /// `--export-markdown`.
     Markdown,
-    /// `--export-orgmode`.
     Org,
 }
 
@@ -140,15 +132,15 @@ pub enum Export {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Takes {
     Nothing,
-    /// One behind `=`, or none.
+    /// One after `=`, or none.
     Perhaps,
     Once(usize),
     Often(usize),
-    /// One; the last counts.
+    /// One; the last occurrence counts.
     Last,
 }
 
-/// Every option: its letter, its name, its values.
+/// Options: letter, name, values.
 const OPTIONS: &[(&str, &str, Takes)] = &[
     ("w", "warmup", Takes::Once(1)),
     ("m", "min-runs", Takes::Once(1)),
@@ -186,7 +178,7 @@ const OPTIONS: &[(&str, &str, Takes)] = &[
     ("", "seed", Takes::Once(1)),
 ];
 
-/// Options that cannot be given together.
+/// Mutually exclusive options.
 const CONFLICTS: &[(&str, &str)] = &[
     ("runs", "min-runs"),
     ("runs", "max-runs"),
@@ -198,27 +190,27 @@ const CONFLICTS: &[(&str, &str)] = &[
     ("show-output", "output"),
 ];
 
-/// Options that mean nothing without another.
+/// Options that require another one.
 const NEEDS: &[(&str, &str)] = &[
     ("reference-name", "reference"),
     ("parameter-step-size", "parameter-scan"),
 ];
 
-/// Why a command line is refused, and with which exit status: 2 where it cannot be taken apart, 1 where it makes no sense.
+/// Reason to reject a command line, and the exit status: 2 if it cannot be parsed, 1 if it is
+/// contradictory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The reason.
     pub reason: String,
-    /// The exit status, that of the original.
+    /// Exit status, as in the original.
     pub status: i32,
 }
 
-/// A command line that cannot be taken apart.
+/// Creates the refusal of a command line that cannot be parsed.
 fn grammar(reason: String) -> Refusal {
     Refusal { reason, status: 2 }
 }
 
-/// A command line that makes no sense.
+/// Creates the refusal of a contradictory command line.
 fn nonsense(reason: impl Into<String>) -> Refusal {
     Refusal {
         reason: reason.into(),
@@ -226,7 +218,7 @@ fn nonsense(reason: impl Into<String>) -> Refusal {
     }
 }
 
-/// A command line taken apart.
+/// Command line split into options and commands.
 #[derive(Debug, Default)]
 struct Words<'a> {
     given: Vec<(&'static str, Vec<&'a str>)>,
@@ -259,7 +251,7 @@ impl<'a> Words<'a> {
         Ok(words)
     }
 
-    /// Letters behind one dash, up to the first that takes a value.
+    /// Parses letters after one dash, up to the first that takes a value.
     fn cluster(
         &mut self,
         letters: &'a str,
@@ -302,7 +294,7 @@ impl<'a> Words<'a> {
         }
         let mut values: Vec<&str> = attached.into_iter().collect();
         while values.len() < count {
-            // What looks like an option is a value only where numbers may be negative.
+            // Only options that accept negative numbers take a value that looks like an option.
             let may_be_dashed = matches!(name, "parameter-scan" | "parameter-list");
             let next = rest.next();
             let next = next.filter(|next| may_be_dashed || *next == "-" || !next.starts_with('-'));
@@ -323,7 +315,7 @@ impl<'a> Words<'a> {
         own.flat_map(|(_, values)| values.iter().copied())
     }
 
-    /// The last value.
+    /// Returns the last value.
     fn value(&self, name: &str) -> Option<&'a str> {
         self.every(name).last()
     }
@@ -340,7 +332,7 @@ impl<'a> Words<'a> {
         self.value(name).map(read).transpose()
     }
 
-    /// The value's meaning among those that there are.
+    /// Maps the value to its meaning in `known`.
     fn one_of<T: Copy>(&self, name: &str, known: &[(&str, T)]) -> Result<Option<T>, Refusal> {
         let Some(word) = self.value(name) else {
             return Ok(None);
@@ -377,10 +369,10 @@ fn unknown(typed: &str) -> Refusal {
 }
 
 impl Asked {
-    /// Reads the command line.
+    /// Parses the command line.
     ///
     /// # Errors
-    /// What the original refuses, with its exit status.
+    /// The original rejects it, too; the refusal has the original's exit status.
     pub fn parse(arguments: &[String]) -> Result<Asked, Refusal> {
         let words = Words::read(arguments)?;
         if words.has("help") {
@@ -467,7 +459,8 @@ fn request(words: &Words<'_>) -> Result<Request, Refusal> {
     Ok(request)
 }
 
-/// The fewest and the most runs: ten without a word, and fewer only if the most are fewer.
+/// Returns the minimum and maximum number of runs: at least ten by default, fewer only if the
+/// maximum is lower.
 fn bounds(words: &Words<'_>) -> Result<(u64, Option<u64>), Refusal> {
     let exactly: Option<u64> = words.number("runs")?;
     let fewest = exactly.or(words.number("min-runs")?);
@@ -482,7 +475,7 @@ fn bounds(words: &Words<'_>) -> Result<(u64, Option<u64>), Refusal> {
     }
 }
 
-/// Commands around every run: none, one for all, or one for each of `count`.
+/// Returns commands around every run: none, one for all, or one for each of `count`.
 fn each(words: &Words<'_>, name: &str, count: usize) -> Result<Vec<String>, Refusal> {
     let given: Vec<String> = words.every(name).map(str::to_owned).collect();
     if given.len() > 1 && given.len() != count {

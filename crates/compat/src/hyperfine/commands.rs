@@ -1,4 +1,4 @@
-//! What is measured: commands with the values of parameters in their places, in the order of the original. Start at [`all`].
+//! Expands commands with parameters, in the order of the original. Start at [`all`].
 
 use speedwell_measure::eval::parameters::{list, range};
 use speedwell_model::{Case, Value, placed};
@@ -13,7 +13,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// A command without parameters.
+    /// Creates a command without parameters.
     pub fn plain(name: Option<&str>, line: &str) -> Command {
         Command {
             name: name.map(str::to_owned),
@@ -22,7 +22,7 @@ impl Command {
         }
     }
 
-    /// A text with the values of this command's parameters in the place of their names.
+    /// Replaces parameter names in a text by this command's values.
     pub fn filled(&self, text: &str) -> String {
         let own = self.parameters.iter();
         let pairs: Vec<(String, String)> = own
@@ -31,17 +31,17 @@ impl Command {
         placed(text, &pairs)
     }
 
-    /// What is executed.
+    /// Returns the command line to execute.
     pub fn line(&self) -> String {
         self.filled(&self.template)
     }
 
-    /// What it is called in exports.
+    /// Returns the name in exports.
     pub fn name(&self) -> String {
         self.filled(self.name.as_deref().unwrap_or(&self.template))
     }
 
-    /// What it is called in tables: with the parameters that do not occur in it.
+    /// Returns the name in tables: with the parameters that it does not contain.
     pub fn title(&self) -> String {
         let is_unused = |name: &String| !self.template.contains(&format!("{{{name}}}"));
         let unused = self.parameters.iter().filter(|(name, _)| is_unused(name));
@@ -63,14 +63,16 @@ pub struct Parameters<'a> {
     pub scan: Vec<&'a str>,
     /// `-D`.
     pub step: Option<&'a str>,
-    /// `-L`: names and lists in turn.
+    /// `-L`: names and lists alternate.
     pub lists: Vec<&'a str>,
 }
 
-/// The commands of these texts with every combination of values: the text changes fastest, then the first parameter.
+/// Creates the commands with every combination of values: the command changes fastest, then the
+/// first parameter.
 ///
 /// # Errors
-/// A range that is none, a parameter given twice, more or fewer names than there are commands.
+/// A range is invalid, a parameter is given twice, or the number of names does not match the number
+/// of commands.
 pub fn all(
     lines: &[&str],
     names: &[&str],
@@ -108,7 +110,8 @@ pub fn all(
 /// Names and values of one command.
 type Row = Vec<(String, String)>;
 
-/// Every combination of values, the first parameter changing fastest; one without any where there are no parameters.
+/// Returns every combination of values, the first parameter changing fastest; a single empty one
+/// without parameters.
 fn rows(parameters: &Parameters<'_>) -> Result<Vec<Row>, String> {
     if let [name, first, last] = parameters.scan[..] {
         let is_whole = |text: &str| text.parse::<i32>().is_ok();

@@ -1,5 +1,5 @@
-//! Results as files: JSON, CSV, and the tables of Markdown, AsciiDoc and Org, byte by byte as the original writes them. Start at
-//! [`write`].
+//! Results as files: JSON, CSV, and tables in Markdown, AsciiDoc and Org, byte for byte as the
+//! original writes them. Start at [`write`].
 
 use crate::hyperfine::arguments::Export;
 use crate::hyperfine::figures::{Figures, Relative, Unit, fastest, relative};
@@ -33,10 +33,11 @@ struct Document<'a> {
     results: Vec<Entry<'a>>,
 }
 
-/// The text of an export. Tables are in `unit`, or else in that of the first mean; ordered by mean if `by_time`.
+/// Formats an export. Tables are in `unit`, by default in the one that fits the first mean; ordered
+/// by mean if `by_time`.
 ///
 /// # Errors
-/// A figure that JSON has no words for.
+/// A figure cannot be represented in JSON.
 pub fn write(
     export: Export,
     all: &[Figures],
@@ -56,14 +57,15 @@ pub fn write(
     Ok(markup.table(&rows, unit))
 }
 
-/// Writes a whole file anew. Who is ended meanwhile leaves the old text or the new one, never a part.
+/// Replaces a file atomically: if the process is killed, the file has the old text or the new one,
+/// never a part.
 ///
 /// # Errors
 /// The file cannot be written.
 pub fn replace(file: &str, text: &str) -> io::Result<()> {
     let path = Path::new(file);
     let known = fs::symlink_metadata(path);
-    // Links, terminals and pipes are not files that another one can take the place of.
+    // Links, terminals and pipes cannot be replaced by another file.
     let draft = match known.as_ref().map(Metadata::is_file) {
         Ok(true) => path.file_name().map(|name| {
             let name = format!(".{}.{}", name.to_string_lossy(), std::process::id());
@@ -78,7 +80,7 @@ pub fn replace(file: &str, text: &str) -> io::Result<()> {
         .and_then(|()| fs::set_permissions(&draft, known.permissions()))
         .and_then(|()| fs::rename(&draft, path));
     written.or_else(|_| {
-        // A folder in which only this file may be written.
+        // The folder may not permit new files; then only this file can be written.
         let _ = fs::remove_file(&draft);
         fs::write(path, text)
     })
@@ -137,7 +139,7 @@ fn csv(all: &[Figures]) -> String {
         ];
         let mut cells = vec![quoted(&figures.name)];
         cells.extend(numbers.map(|number| number.to_string()));
-        // A reference has no parameters where the others have.
+        // A reference has no parameters when the other commands have some.
         let values = sorted(figures);
         let value = |name: &&str| {
             values
@@ -150,7 +152,7 @@ fn csv(all: &[Figures]) -> String {
     text
 }
 
-/// A cell as RFC 4180 has it: in quotes only where it needs them.
+/// Quotes a cell only where RFC 4180 requires it.
 fn quoted(text: &str) -> String {
     if text.is_empty() || text.contains(['"', ',', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))

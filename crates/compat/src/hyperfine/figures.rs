@@ -1,56 +1,51 @@
-//! The figures of a command, computed and written as the original does: sums are taken in the order of runs, so that exports
-//! agree to the last digit. Start at [`Figures::of`].
+//! Figures of a command, computed and formatted as in the original: sums follow the order of runs,
+//! so that exports agree to the last digit. Start at [`Figures::of`].
 
 use std::cmp::Ordering;
 
-/// What one run took; times in seconds, without those of the shell.
+/// Times of one run in seconds, without the shell's share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timing {
-    /// By the clock.
+    /// Wall time.
     pub real_s: f64,
-    /// Processor time in user mode.
+    /// CPU time in user mode.
     pub user_s: f64,
-    /// Processor time in the kernel.
+    /// CPU time in the kernel.
     pub system_s: f64,
-    /// Largest resident set.
+    /// Maximum resident set size.
     pub memory_bytes: u64,
-    /// Exit status; none after a signal.
+    /// Exit status; `None` after a signal.
     pub status: Option<i32>,
-    /// By the clock with the shell.
+    /// Wall time including the shell.
     pub whole_s: f64,
-    /// In which block it was measured.
+    /// Block in which it was measured.
     pub block: u32,
 }
 
-/// The figures of a command; times in seconds.
+/// Figures of a command; times in seconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
-    /// What it is called in exports.
+    /// Name in exports.
     pub name: String,
-    /// What it is called in tables.
+    /// Name in tables.
     pub title: String,
-    /// Names and values.
+    /// Names and values of its parameters.
     pub parameters: Vec<(String, String)>,
-    /// Its runs.
     pub runs: Vec<Timing>,
-    /// Mean time.
     pub mean: f64,
-    /// Standard deviation of times; none of one run.
+    /// Standard deviation of times; `None` for one run.
     pub deviation: Option<f64>,
-    /// Median time.
     pub median: f64,
-    /// Mean processor time in user mode.
+    /// Mean CPU time in user mode.
     pub user: f64,
-    /// Mean processor time in the kernel.
+    /// Mean CPU time in the kernel.
     pub system: f64,
-    /// Smallest time.
     pub least: f64,
-    /// Largest time.
     pub most: f64,
 }
 
 impl Figures {
-    /// The figures of these runs, of which there is one at least.
+    /// Computes the figures of at least one run.
     pub fn of(
         name: String,
         title: String,
@@ -75,13 +70,13 @@ impl Figures {
         }
     }
 
-    /// Times by the clock, in order.
+    /// Returns the wall times in order.
     pub fn times(&self) -> impl Iterator<Item = f64> {
         self.runs.iter().map(|run| run.real_s)
     }
 }
 
-/// The mean, with the rounding of a sum in order.
+/// Returns the mean, with the rounding of a sum in order.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
@@ -101,7 +96,8 @@ fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Distances from the median in median absolute deviations (Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993).
+/// Returns distances from the median in median absolute deviations (Iglewicz and Hoaglin, How to
+/// Detect and Handle Outliers, 1993).
 pub fn scores(values: &[f64]) -> Vec<f64> {
     let middle = median(values);
     let distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
@@ -113,19 +109,19 @@ pub fn scores(values: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// A unit of times.
+/// Unit of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Written with one place.
+    /// Shown with one decimal.
     Microsecond,
-    /// Written with one place.
+    /// Shown with one decimal.
     Millisecond,
-    /// Written with three places.
+    /// Shown with three decimals.
     Second,
 }
 
 impl Unit {
-    /// The unit in which this time has digits before the point.
+    /// Returns seconds from 1 s on, milliseconds from 1 ms on, else microseconds.
     pub fn fitting(seconds: f64) -> Unit {
         match seconds {
             s if s < 0.001 => Unit::Microsecond,
@@ -134,7 +130,7 @@ impl Unit {
         }
     }
 
-    /// Its sign.
+    /// Returns the unit's symbol.
     pub fn sign(self) -> &'static str {
         match self {
             Unit::Microsecond => "µs",
@@ -143,7 +139,7 @@ impl Unit {
         }
     }
 
-    /// The time in this unit, without its sign.
+    /// Formats a time in this unit, without its symbol.
     pub fn digits(self, seconds: f64) -> String {
         match self {
             Unit::Microsecond => format!("{:.1}", seconds * 1e6),
@@ -152,28 +148,27 @@ impl Unit {
         }
     }
 
-    /// The time in this unit.
+    /// Formats a time in this unit.
     pub fn text(self, seconds: f64) -> String {
         format!("{} {}", self.digits(seconds), self.sign())
     }
 }
 
-/// How a command's mean stands to that of the reference.
+/// A command's mean relative to the reference's.
 #[derive(Debug, Clone)]
 pub struct Relative<'a> {
-    /// The command.
     pub figures: &'a Figures,
-    /// Its mean over the reference's, or the other way round where it is quicker: 1 or more.
+    /// Ratio of its mean to the reference's, or the inverse if it is faster: 1 or more.
     pub ratio: f64,
-    /// The ratio's standard deviation by propagation of those of the means.
+    /// Standard deviation of the ratio, propagated from the means' deviations.
     pub deviation: Option<f64>,
     /// Whether it is the reference.
     pub is_reference: bool,
-    /// Quicker, slower, or the same mean.
+    /// Faster, slower, or the same mean.
     pub order: Ordering,
 }
 
-/// Which command has the least mean: the first of several.
+/// Returns the index of the command with the smallest mean: the first of several.
 pub fn fastest(all: &[Figures]) -> usize {
     let at = (0..all.len()).min_by(|&a, &b| compare(&all[a], &all[b]));
     at.unwrap_or(0)
@@ -183,13 +178,14 @@ fn compare(one: &Figures, other: &Figures) -> Ordering {
     one.mean.partial_cmp(&other.mean).unwrap_or(Ordering::Equal)
 }
 
-/// Every command beside the reference, ordered by mean if `by_time`. A mean of 0 makes ratios infinite.
+/// Compares every command with the reference, ordered by mean if `by_time`. A mean of 0 makes
+/// ratios infinite.
 pub fn relative(all: &[Figures], reference: usize, by_time: bool) -> Vec<Relative<'_>> {
     let base = &all[reference];
     let against = |figures| {
         let figures: &Figures = figures;
         let order = compare(figures, base);
-        // A copy of the reference is a reference, too, as in the original.
+        // A copy of the reference counts as a reference, too, as in the original.
         let is_reference = figures == base;
         let ratio = match order {
             _ if figures.mean == 0.0 && is_reference => 1.0,
@@ -241,7 +237,7 @@ mod tests {
     #[test]
     fn figures_are_those_of_a_plain_sum() {
         let figures = figures("a", &[0.1; 30]);
-        // 30 times 0.1 is not 3 in binary digits, and the original exports what it is.
+        // 30 times 0.1 is not exactly 3 in binary, and the original exports the exact result.
         assert_eq!(figures.mean.to_string(), "0.10000000000000005");
         assert_eq!(figures.median, 0.1);
         assert!(figures.deviation.is_some_and(|deviation| deviation > 0.0));

@@ -1,8 +1,9 @@
-//! Runs of commands: each a process by itself, timed from its start to its end, with what happens around it.
+//! Runs commands: each as a separate process, timed from start to exit, with the steps around it.
 //!
-//! Decides the order. Runs of several commands are shuffled within blocks, so that what changes slowly on the machine falls on
-//! all of them alike; one command after the other, as in the original, with `--strict-compat`, and where `--setup` or
-//! `--cleanup` prepare the machine for one command at a time. Start at [`Measuring::all`].
+//! Decides the order. Runs of several commands are shuffled within blocks, so that slow changes of
+//! the machine affect all commands equally. They run one after the other with `--strict-compat`, as
+//! in the original, and with `--setup` or `--cleanup`, which prepare the machine for one command at
+//! a time. Start at [`Measuring::all`].
 
 use crate::hyperfine::arguments::{Executor, Ignored, Output, Request};
 use crate::hyperfine::commands::Command;
@@ -18,27 +19,27 @@ use std::io::{PipeReader, Read, pipe};
 use std::process::{Command as Process, Stdio};
 use std::thread::JoinHandle;
 
-/// Executions of nothing by which the time of the shell is known.
+/// Executions of an empty command to measure the shell's time.
 const SHELL_RUNS: u64 = 50;
 
-/// The longest variable that shifts the addresses of a process (Mytkowicz et al., Producing Wrong Data Without Doing Anything
-/// Obviously Wrong, ASPLOS 2009).
+/// Maximum length of the variable that shifts the addresses of a process (Mytkowicz et al.,
+/// Producing Wrong Data Without Doing Anything Obviously Wrong, ASPLOS 2009).
 const LONGEST_OFFSET: usize = 4096;
 
-/// Who hears what is going on.
+/// Receives progress and results.
 pub trait Watcher {
-    /// Runs of a command are about to begin.
+    /// Called before the runs of a command.
     fn begins(&mut self, number: usize) -> Result<()>;
-    /// So many runs of all are done.
+    /// Called with the number of completed runs and of all.
     fn progress(&mut self, done: u64, all: u64);
-    /// All runs of a command are done.
+    /// Called after all runs of a command.
     fn measured(&mut self, figures: &Figures) -> Result<()>;
-    /// What can be kept by now: of each command the runs that are done, which of some are to become more if it is a part. Asked
-    /// again and again, so that little is lost when we are ended.
+    /// Saves the results so far: the completed runs of each command, of which more will follow if
+    /// `is_part`. Called repeatedly, so that little is lost if the process is killed.
     fn keep(&mut self, figures: &[Figures], is_part: bool) -> Result<()>;
 }
 
-/// What a shell takes of every run, in seconds.
+/// The shell's share of every run, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct ShellTimes {
     real_s: f64,
@@ -46,7 +47,7 @@ struct ShellTimes {
     system_s: f64,
 }
 
-/// Which execution of a command it is.
+/// Kind of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Which {
     Around,
@@ -54,19 +55,20 @@ enum Which {
     Run(u64),
 }
 
-/// Commands being measured.
+/// State of a measurement of commands.
 pub struct Measuring<'a> {
     request: &'a Request,
     shell: ShellTimes,
     offsets: Xoshiro256PlusPlus,
     watch: Stopwatch,
-    /// Of what commands leave behind, that of `--setup` and the like is there for the runs that follow.
+    /// Processes that commands leave behind; those of `--setup` and the like are kept for the
+    /// following runs.
     left_behind: LeftBehind,
     ended: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl<'a> Measuring<'a> {
-    /// Measures what the shell takes, if there is one.
+    /// Measures the time of the shell, if there is one.
     ///
     /// # Errors
     /// The shell cannot be started.
@@ -96,7 +98,7 @@ impl<'a> Measuring<'a> {
         Ok(measuring)
     }
 
-    /// Sentences about processes that timed commands left behind, and which were ended.
+    /// Returns sentences about processes that timed commands left behind and that were killed.
     pub fn remarks_on_processes(&self) -> Vec<String> {
         let sentence = |(line, names): (&String, &BTreeSet<String>)| {
             let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
@@ -112,7 +114,7 @@ impl<'a> Measuring<'a> {
         request.strict || prepares_one || request.commands.len() < 2
     }
 
-    /// What the shell takes of every run, in seconds; 0 without one.
+    /// Returns the shell's share of every run, in seconds; 0 without a shell.
     pub fn shell_s(&self) -> f64 {
         match &self.request.executor {
             Executor::Shell(_) => self.shell.real_s,
@@ -124,7 +126,7 @@ impl<'a> Measuring<'a> {
     /// Measures every command.
     ///
     /// # Errors
-    /// A command that cannot be started, or ends as it may not; what the watcher says.
+    /// A command cannot be started, exits in a way that is not ignored, or the watcher fails.
     pub fn all(
         &mut self,
         shuffle: &mut Shuffle,
@@ -135,7 +137,7 @@ impl<'a> Measuring<'a> {
         }
         let mut runs: Vec<Vec<Timing>> = vec![Vec::new(); self.request.commands.len()];
         let done = self.in_blocks(shuffle, watcher, &mut runs);
-        // What was measured before a command failed is as good as ever.
+        // Results measured before a command failed are still valid.
         let figures = self.figures(&runs);
         watcher.keep(&figures, false)?;
         done?;
@@ -166,7 +168,8 @@ impl<'a> Measuring<'a> {
         let all: u64 = left.iter().sum::<u64>() + commands as u64;
         let (mut done, mut kept) = (commands as u64, 0);
         for (block, members) in blocks(&left, shuffle).iter().enumerate() {
-            // All of it is written each time. With a sixteenth more of it, that does not grow with the square of the runs.
+            // Every save writes all results. Saving only after they grew by a sixteenth avoids cost
+            // that is quadratic in the number of runs.
             if (done - kept) * 16 >= kept {
                 watcher.keep(&self.figures(runs), true)?;
                 kept = done;
@@ -181,7 +184,7 @@ impl<'a> Measuring<'a> {
         Ok(())
     }
 
-    /// Those of all commands that have runs.
+    /// Returns the figures of all commands that have runs.
     fn figures(&self, runs: &[Vec<Timing>]) -> Vec<Figures> {
         let both = self.request.commands.iter().zip(runs);
         both.filter(|(_, own)| !own.is_empty())
@@ -217,12 +220,13 @@ impl<'a> Measuring<'a> {
         Ok(())
     }
 
-    /// The first run, and how many there are to be: as many as take the least time, within the bounds.
+    /// Performs the first run; also returns the number of runs that takes the minimum time, within
+    /// the bounds.
     fn first(&mut self, number: usize) -> Result<(Timing, u64)> {
         let (timing, around_s) = self.run(number, 0, 0)?;
         let (fewest, most) = self.request.runs;
         let whole_s = timing.real_s + self.shell_s() + around_s;
-        // What takes no time could be run for ever.
+        // A command that takes no time would fit infinitely often.
         let in_time = if whole_s > 0.0 {
             (self.request.least_time_s / whole_s) as u64
         } else {
@@ -238,7 +242,8 @@ impl<'a> Measuring<'a> {
         self.one(number, Which::Run(at), block)
     }
 
-    /// One run with what comes before and after it; what these take, in seconds.
+    /// Performs one run with the steps before and after it; also returns the time of these steps in
+    /// seconds.
     fn one(&mut self, number: usize, which: Which, block: u32) -> Result<(Timing, f64)> {
         let request = self.request;
         let own = |given: &'a [String]| given.get(number).or(given.first()).map(String::as_str);
@@ -260,7 +265,7 @@ impl<'a> Measuring<'a> {
         Ok((Timing { block, ..timing }, before_s + after_s))
     }
 
-    /// Executes what belongs around runs, if there is any; what it takes, in seconds.
+    /// Executes a step around runs, if there is one; returns its time in seconds.
     fn around(&mut self, number: usize, text: Option<&str>, option: &str) -> Result<f64> {
         let Some(text) = text else { return Ok(0.0) };
         let line = self.request.commands[number].filled(text);
@@ -300,7 +305,8 @@ impl<'a> Measuring<'a> {
             Which::Run(at) => drop(process.env("HYPERFINE_ITERATION", at.to_string())),
         }
         let timed = self.watch.time(&mut process);
-        // Its end of the pipe has to be closed, or nobody sees the end of the output.
+        // Closes our copy of the pipe's write end; otherwise the reader never sees the end of the
+        // output.
         drop(process);
         if which == Which::Around {
             self.left_behind.keep();
@@ -311,14 +317,14 @@ impl<'a> Measuring<'a> {
             }
         }
         if let Some(drain) = drain.filter(|_| which != Which::Around) {
-            // A reader that panicked has read all the same.
+            // A panic of the reader does not affect the result.
             let _ = drain.join();
         }
         let timed = timed.with_context(|| format!("cannot execute '{line}'"))?;
         Ok(self.timing(&timed))
     }
 
-    /// Gives a process its streams; who reads what it writes into a pipe.
+    /// Sets up the streams of a process; returns the thread that reads its pipe, if any.
     fn connect(&self, process: &mut Process, output: &Output) -> Result<Option<JoinHandle<()>>> {
         match &self.request.input {
             Some(file) => {
@@ -348,7 +354,7 @@ impl<'a> Measuring<'a> {
         Ok(None)
     }
 
-    /// The times of an execution without those of the shell, which are never less than nothing.
+    /// Returns the times of an execution without the shell's share, but at least 0.
     fn timing(&self, timed: &Timed) -> Timing {
         let seconds = |ns: u64| ns as f64 / 1e9;
         let shell = &self.shell;
@@ -372,13 +378,13 @@ fn figures_of(command: &Command, runs: Vec<Timing>) -> Figures {
     Figures::of(name, title, command.parameters.clone(), runs)
 }
 
-/// Reads what nobody looks at.
+/// Reads and discards output.
 fn drain(mut reader: PipeReader) {
     let mut buffer = vec![0; 64 * 1024];
     while matches!(reader.read(&mut buffer), Ok(1..)) {}
 }
 
-/// What is wrong with the end of a command, if anything.
+/// Describes the failure of a command, if any.
 fn fault(status: Option<i32>, ignored: &Ignored) -> Option<String> {
     match (status, ignored) {
         (Some(0), _) | (_, Ignored::Everything) => None,
@@ -388,7 +394,7 @@ fn fault(status: Option<i32>, ignored: &Ignored) -> Option<String> {
     }
 }
 
-/// How long `sleep N` would take.
+/// Returns how long `sleep N` would take.
 fn pretended_s(line: &str) -> f64 {
     let seconds = line
         .strip_prefix("sleep ")
@@ -408,8 +414,8 @@ fn pretended(line: &str) -> Timing {
     }
 }
 
-/// Which command every run of each block is of, for so many runs of each: two of the command with the fewest in a block, and
-/// of the others their share.
+/// Returns the commands to run in each block, for the given number of runs of each: two of the
+/// command with the fewest runs, and a proportional share of the others.
 fn blocks(left: &[u64], shuffle: &mut Shuffle) -> Vec<Vec<usize>> {
     let fewest = left.iter().copied().min().unwrap_or(0);
     let count = (fewest / 2).max(1);

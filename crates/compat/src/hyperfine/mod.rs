@@ -1,8 +1,8 @@
-//! Drop-in for hyperfine: commands of a shell, its options, its output and its exports.
+//! Drop-in for hyperfine: shell commands, its options, its output and its exports.
 //!
-//! Decides the order of what happens and the exit status: 0 when every command was measured, 1 when one failed or an option
-//! makes no sense, 2 when the command line cannot be read. What differs from the original, and why, is in
-//! `docs/reference/hyperfine.md`. Start at [`run`].
+//! Decides the order of steps and the exit status: 0 if every command was measured, 1 if one failed
+//! or options contradict each other, 2 if the command line cannot be parsed. Differences from the
+//! original: `docs/reference/hyperfine.md`. Start at [`run`].
 
 mod arguments;
 mod commands;
@@ -25,13 +25,13 @@ use std::path::Path;
 const TOOL: &str = "hyperfine";
 const USAGE: &str = include_str!("../usage/hyperfine.txt");
 
-/// The version of the original that is stood in for, as its `--version` writes it.
+/// Version of the original that is emulated, as its `--version` prints it.
 const VERSION: &str = "hyperfine 1.20.0\n";
 
-/// Does what `arguments` ask for; returns the exit status.
+/// Runs the tool; returns the exit status.
 ///
 /// # Errors
-/// A command that failed, a file that cannot be written.
+/// A command failed, or a file cannot be written.
 pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
     match Asked::parse(arguments) {
         Ok(Asked::Help) => Ok(console.help(USAGE)?),
@@ -90,7 +90,7 @@ fn measure(request: &Request, console: &mut Console<'_>) -> Result<()> {
     Ok(())
 }
 
-/// How results are shown: as requested, else by what standard output is.
+/// Returns how results are shown: as requested, by default depending on standard output.
 fn style(request: &Request, console: &Console<'_>) -> Style {
     let variable = |name: &str| (console.variable)(name);
     let is_inherited = request.outputs.contains(&Output::Inherit);
@@ -105,7 +105,7 @@ fn style(request: &Request, console: &Console<'_>) -> Style {
     }
 }
 
-/// Shows what is measured while it is.
+/// Shows progress and results during the measurement.
 struct Shown<'a, 'c> {
     request: &'a Request,
     console: &'a mut Console<'c>,
@@ -128,7 +128,7 @@ impl Watcher for Shown<'_, '_> {
             let title = self.request.commands[number].title();
             let line = report::heading(number, &title, self.look);
             self.console.stdout.write_all(line.as_bytes())?;
-            // What the command itself writes comes behind it.
+            // Output of the command itself must follow this line.
             self.console.stdout.flush()?;
         }
         Ok(())
@@ -137,7 +137,7 @@ impl Watcher for Shown<'_, '_> {
     fn progress(&mut self, done: u64, all: u64) {
         if self.has_bar {
             let end = if done == all { "\r\x1b[K" } else { "" };
-            // Who does not see it loses nothing.
+            // Progress is not essential.
             let _ = write!(self.console.stderr, "\r\x1b[K  {done} of {all} runs{end}");
         }
     }
@@ -164,7 +164,7 @@ impl Watcher for Shown<'_, '_> {
 
     fn keep(&mut self, figures: &[Figures], is_part: bool) -> Result<()> {
         for (export, file) in self.request.exports.iter().filter(|(_, file)| file != "-") {
-            // What has gone into a pipe cannot be replaced.
+            // Output to a pipe cannot be replaced.
             if is_part && !Path::new(file).is_file() {
                 continue;
             }

@@ -1,7 +1,8 @@
-//! What is shown of results: a paragraph for every command, warnings, and the comparison.
+//! Shows results: a paragraph for every command, warnings, and the comparison.
 //!
-//! The paragraphs are the original's. Its comparison divides means and adds up standard deviations; here a test on the blocks
-//! says which commands differ, unless `--strict-compat` asks for the original's. Start at [`paragraph`] and [`comparison`].
+//! The paragraphs are the original's. The original's comparison divides means and propagates
+//! standard deviations; here a test on the blocks decides which commands differ, unless
+//! `--strict-compat` is given. Start at [`paragraph`] and [`comparison`].
 
 use crate::hyperfine::arguments::{Executor, Request, Sort};
 use crate::hyperfine::figures::{Figures, Relative, Unit, fastest, relative, scores};
@@ -11,19 +12,19 @@ use speedwell_stats::test::stratified::{
 };
 use std::cmp::Ordering;
 
-/// Times below this are hardly longer than what the time of the shell differs by, in seconds.
+/// Times below this are of the order of the shell time's variation, in seconds.
 const SHORT_S: f64 = 5e-3;
 
-/// From this score on a time is an outlier: ten standard deviations of a normal distribution.
+/// Scores above this are outliers: ten standard deviations of a normal distribution.
 const FAR: f64 = 1.4826 * 10.0;
 
 /// Error rate of the comparison, over all commands together.
 const ALPHA: f64 = 0.05;
 
-/// Ratios within this share of 1 are the same.
+/// Ratios within this share of 1 count as the same.
 const SAME: f64 = 0.02;
 
-/// What is shown in colours.
+/// Terminal colors and styles.
 #[derive(Debug, Clone, Copy)]
 enum Paint {
     Bold = 1,
@@ -38,9 +39,8 @@ enum Paint {
 /// How results are shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
-    /// In colours.
     pub colours: bool,
-    /// In this unit, or else in one that fits.
+    /// Unit of times; by default one that fits.
     pub unit: Option<Unit>,
 }
 
@@ -57,7 +57,7 @@ impl Look {
     }
 }
 
-/// The first line of a command.
+/// Formats the first line of a command.
 pub fn heading(number: usize, title: &str, look: Look) -> String {
     let (word, number) = ("Benchmark ", (number + 1).to_string());
     let (word, number) = (
@@ -67,7 +67,7 @@ pub fn heading(number: usize, title: &str, look: Look) -> String {
     format!("{word}{number}: {title}\n")
 }
 
-/// The figures of a command.
+/// Formats the figures of a command.
 pub fn paragraph(figures: &Figures, look: Look) -> String {
     use Paint::{Blue, Bold, Cyan, Dimmed, Green, Purple};
     let unit = look.unit.unwrap_or_else(|| Unit::fitting(figures.mean));
@@ -97,7 +97,7 @@ pub fn paragraph(figures: &Figures, look: Look) -> String {
     )
 }
 
-/// What threatens the figures of a command, as whole sentences.
+/// Returns warnings about the figures of a command, in complete sentences.
 pub fn warnings(figures: &Figures, request: &Request, shell_s: f64) -> Vec<String> {
     let mut found = Vec::new();
     let in_shell = matches!(request.executor, Executor::Shell(_));
@@ -137,12 +137,11 @@ pub fn warnings(figures: &Figures, request: &Request, shell_s: f64) -> Vec<Strin
     found
 }
 
-/// How a warning is introduced.
 pub fn warning_line(text: &str, look: Look) -> String {
     format!("  {}: {text}\n", look.paint("Warning", &[Paint::Yellow]))
 }
 
-/// How commands stand to each other. The reference is the first, if the user named one, else the quickest.
+/// Compares the commands. The reference is the first if the user named one, else the fastest.
 pub fn comparison(all: &[Figures], request: &Request, look: Look) -> Result<String, String> {
     if all.len() < 2 {
         return Ok(String::new());
@@ -166,7 +165,7 @@ pub fn comparison(all: &[Figures], request: &Request, look: Look) -> Result<Stri
     Ok(tested(all, reference, by_time, look))
 }
 
-/// The original's comparison.
+/// Formats the original's comparison.
 fn of_means(rows: &[Relative<'_>], by_time: bool, look: Look) -> String {
     use Paint::{Bold, Cyan, Green, Purple};
     let spread = |row: &Relative<'_>, width: usize| {
@@ -209,11 +208,11 @@ fn of_means(rows: &[Relative<'_>], by_time: bool, look: Look) -> String {
     text
 }
 
-/// One command beside the reference, as the test sees them.
+/// Comparison of one command with the reference by the test.
 struct Tested<'a> {
     title: &'a str,
     mean: f64,
-    /// Nothing where there are too few runs.
+    /// `None` with too few runs.
     test: Option<StratifiedRank>,
     has_shell: bool,
 }
@@ -229,7 +228,8 @@ fn tested(all: &[Figures], reference: usize, by_time: bool, look: Look) -> Strin
         .iter()
         .filter_map(|row| Some(row.test.as_ref()?.p))
         .collect();
-    // The strictest limit that Holm's correction sets holds for every interval, so that none says more than its p.
+    // All intervals use the strictest limit of Holm's correction, so that none claims more than its
+    // p value.
     let limit = ALPHA / p_values.len().max(1) as f64;
     let mut adjusted = holm(&p_values).into_iter();
     let title = look.paint(&base.title, &[Paint::Cyan]);
@@ -246,8 +246,8 @@ fn tested(all: &[Figures], reference: usize, by_time: bool, look: Look) -> Strin
     text
 }
 
-/// The test of one command against the reference. Nothing is left of a command that is as short as the shell, so
-/// that a ratio is that of times with the shell where one is not above zero.
+/// Tests one command against the reference. A command as fast as the shell has nothing left after
+/// subtracting the shell's time; if any time is 0, ratios are of times including the shell.
 fn against<'a>(base: &Figures, other: &'a Figures) -> Tested<'a> {
     let has_shell = base.times().chain(other.times()).any(|time| time <= 0.0);
     let value =
@@ -303,7 +303,7 @@ fn sentence(row: &Tested<'_>, p: f64, limit: f64, look: Look) -> String {
     format!("{shown} {range} times {word}, {verdict} {title}\n")
 }
 
-// Lines of the original, which scripts may look for.
+// Messages of the original, which scripts may search for.
 
 const STRICT_SHORT: &str = "Command took less than 5 ms to complete. Note that the results might be inaccurate because hyperfine can not \
      calibrate the shell startup time much more precise than this limit. You can try to use the `-N`/`--shell=none` option \

@@ -1,7 +1,7 @@
-//! What the three drivers have in common: streams, scripts, failures and their telling.
+//! Common parts of the three drivers: streams, scripts, and the reporting of failures.
 //!
-//! Decides the order of what is written on standard error and the exit status; it must not know
-//! how a result is written. Each driver keeps one [`Driver`] and adds its own rows.
+//! Decides the order of messages on standard error and the exit status; knows nothing of how a
+//! result is written. Each driver owns one [`Driver`] and adds its own rows.
 
 use crate::arguments::Arguments;
 use crate::console::{Console, INTERRUPTED};
@@ -13,17 +13,17 @@ use speedwell_results::formats::node_csv::rows::Measured;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
-/// The state that every driver needs while it follows a session.
+/// State of a driver while it follows a session.
 pub struct Driver<'a> {
     tool: &'static str,
-    /// Where results go.
+    /// Output for results.
     pub out: &'a mut dyn Write,
     err: &'a mut dyn Write,
     terminal: Option<Box<dyn Write + Send>>,
     progress: Option<ProgressLine>,
-    /// Which script an event belongs to.
+    /// Maps events to scripts.
     pub scripts: ScriptNames,
-    /// What has gone wrong.
+    /// Failures so far.
     pub failures: ChildFailures,
     planned: Vec<(String, Option<usize>)>,
     heard_of: HashSet<String>,
@@ -33,7 +33,7 @@ pub struct Driver<'a> {
 }
 
 impl<'a> Driver<'a> {
-    /// A driver that prints on `console`; `shows_progress` where the original does.
+    /// Creates a driver that prints on `console`; `shows_progress` if the original does.
     pub fn new(
         tool: &'static str,
         request: &ScriptsRequest,
@@ -55,7 +55,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Does what is the same for all drivers at an event.
+    /// Handles what all drivers do for an event.
     ///
     /// # Errors
     /// A stream is closed.
@@ -88,7 +88,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Writes one sentence on standard error.
+    /// Writes a message on standard error.
     ///
     /// # Errors
     /// Standard error is closed.
@@ -99,7 +99,7 @@ impl<'a> Driver<'a> {
         writeln!(self.err, "{}: {sentence}", self.tool)
     }
 
-    /// Tells those who typed `test` that only `run.js` knows that word.
+    /// Warns that the word `test` has a meaning only for `run.js`.
     ///
     /// # Errors
     /// Standard error is closed.
@@ -110,7 +110,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Notes that an analysis was asked for, but that no case gave a result.
+    /// Reports that an analysis was requested but no case has a result.
     ///
     /// # Errors
     /// Standard error is closed.
@@ -163,7 +163,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// The throughput samples of a run: what the original prints a row for.
+/// Returns the throughput samples of a run, each of which the original prints as a row.
 pub fn rates(run: &Run) -> impl Iterator<Item = Measured> {
     run.samples
         .iter()
@@ -174,7 +174,7 @@ pub fn rates(run: &Run) -> impl Iterator<Item = Measured> {
         })
 }
 
-/// The scripts of a request, and the slots that have been begun.
+/// Scripts of a request, and the slots that have started.
 #[derive(Debug, Clone, Default)]
 pub struct ScriptNames {
     names: Vec<String>,
@@ -182,7 +182,7 @@ pub struct ScriptNames {
 }
 
 impl ScriptNames {
-    /// The scripts in the order of the request.
+    /// Creates the names of scripts in the order of the request.
     pub fn new(names: impl IntoIterator<Item = impl Into<String>>) -> ScriptNames {
         ScriptNames {
             names: names.into_iter().map(Into::into).collect(),
@@ -190,19 +190,19 @@ impl ScriptNames {
         }
     }
 
-    /// Remembers the script of a slot; returns its name.
+    /// Records the script of a slot; returns its name.
     pub fn begin(&mut self, slot: u32, label: &str) -> Option<&str> {
         let script = self.find(label)?;
         self.of_slot.insert(slot, script);
         Some(&self.names[script])
     }
 
-    /// The name of the script that a result belongs to; the name reported where that is unknown.
+    /// Returns the name of the script of a result, or the reported name if the script is unknown.
     pub fn of_run<'a>(&'a self, run: &'a Run) -> &'a str {
         self.of_step(Some(run.slot), &run.case.benchmark)
     }
 
-    /// The same for a step that gave nothing.
+    /// Returns the name of the script of a failed step.
     pub fn of_failure<'a>(&'a self, failure: &'a Failure) -> &'a str {
         self.of_step(failure.slot, &failure.benchmark)
     }
@@ -222,10 +222,10 @@ impl ScriptNames {
     }
 }
 
-/// The exit status of a time limit, as of `timeout(1)`.
+/// Exit status after a timeout, as of `timeout(1)`.
 const TIMED_OUT: i32 = 124;
 
-/// What has failed so far.
+/// Failures so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChildFailures {
     first: Option<i32>,
@@ -233,8 +233,8 @@ pub struct ChildFailures {
 }
 
 impl ChildFailures {
-    /// Takes note of a failure and writes what happened and how to repeat it. The variant is named
-    /// where there are several.
+    /// Records a failure and writes what happened and how to reproduce it. `names_variant` adds the
+    /// variant if there are several.
     ///
     /// # Errors
     /// `out` cannot be written.
@@ -263,17 +263,17 @@ impl ChildFailures {
         Ok(())
     }
 
-    /// Takes note of something that went wrong without a process that failed.
+    /// Records an error other than a failed process.
     pub fn note_other(&mut self) {
         self.first.get_or_insert(1);
     }
 
-    /// Takes note of the end of the session.
+    /// Records the end of the session.
     pub fn finish(&mut self, interrupted: bool) {
         self.interrupted = interrupted;
     }
 
-    /// The exit status of the drop-in.
+    /// Returns the exit status of the drop-in.
     pub fn status(&self) -> i32 {
         if self.interrupted {
             INTERRUPTED

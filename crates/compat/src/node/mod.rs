@@ -1,8 +1,9 @@
-//! What `run.js`, `compare.js` and `scatter.js` of Node.js core share: how they are spoken to, and the folder of benchmark scripts.
+//! Common parts of `run.js`, `compare.js` and `scatter.js` of Node.js core: their command lines,
+//! and the folder of benchmark scripts.
 //!
-//! Decides what they say before they measure anything, and which scripts are meant; the originals simply take the folder that they
-//! lie in. It must not know what is done with the results: `node/driver.rs` follows the measuring. Start at
-//! [`CommandLine::carry_out`].
+//! Decides what they report before measuring, and which scripts are selected; the originals use
+//! their own folder. Knows nothing of the use of results: `node/driver.rs` follows the session.
+//! Start at [`CommandLine::carry_out`].
 
 pub mod driver;
 pub mod progress;
@@ -15,32 +16,33 @@ use speedwell_model::Variant;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A command line that cannot be carried out.
+/// Rejected command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The usage explains it, after this reason, which may be empty.
+    /// Explained by the usage, after this reason, which may be empty.
     Usage(String),
-    /// This line explains it.
+    /// Explained by this line.
     Line(String),
 }
 
 impl Refusal {
-    /// A refusal with the usage and a reason.
+    /// Creates a refusal with the usage and a reason.
     pub fn usage(reason: impl Into<String>) -> Refusal {
         Refusal::Usage(reason.into())
     }
 
-    /// A refusal with one line.
+    /// Creates a refusal with one line.
     pub fn line(line: impl Into<String>) -> Refusal {
         Refusal::Line(line.into())
     }
 }
 
-/// A request to execute `scripts`, `usual_runs` times unless `--runs` says otherwise.
+/// Creates a request to execute `scripts`, `usual_runs` times unless `--runs` is given.
 ///
 /// # Errors
-/// `--runs` is no whole number above 0 (the originals crash on 0), a `--set` is not of the form `name=value`, or the processors
-/// of `--set CPUSET=...`, to which what is measured is bound, are no list of numbers and ranges.
+/// `--runs` is not a whole number above 0 (the originals crash on 0), a `--set` is not of the form
+/// `name=value`, or the processors of `--set CPUSET=...`, to which measured processes are bound,
+/// are not a list of numbers and ranges.
 pub fn request(
     arguments: &Arguments<'_>,
     scripts: Vec<Script>,
@@ -82,7 +84,7 @@ pub fn request(
 }
 
 fn pair(word: &str) -> Result<(String, String), Refusal> {
-    // The name is the shortest text that is not empty: in `==1` it is `=`.
+    // The name is the shortest nonempty text: in `==1` it is `=`.
     let first = word.chars().next().map_or(0, char::len_utf8);
     match word[first..].find('=') {
         Some(at) if first > 0 => Ok((
@@ -101,26 +103,27 @@ fn is_processor_list(list: &str) -> bool {
     })
 }
 
-/// How a driver is spoken to.
+/// Command line of a driver.
 #[derive(Debug, Clone, Copy)]
 pub struct CommandLine {
-    /// The name of the original.
+    /// Name of the original.
     pub tool: &'static str,
-    /// What the original prints when it is called wrongly.
+    /// What the original prints for an invalid command line.
     pub usage: &'static str,
-    /// What `--help` says beyond that: the options that the original does not have.
+    /// Additional text of `--help`: the options that the original lacks.
     pub further_usage: &'static str,
-    /// Its options with a value, without dashes.
+    /// Options with a value, without dashes.
     pub valued: &'static [&'static str],
-    /// Its options without a value.
+    /// Options without a value.
     pub switches: &'static [&'static str],
 }
 
 impl CommandLine {
-    /// Lets `understand` make sense of the arguments, and `perform` do what they ask for; returns the exit status.
+    /// Parses the arguments with `understand` and passes the result to `perform`; returns the exit
+    /// status.
     ///
     /// # Errors
-    /// Those of `perform`, or a stream is closed.
+    /// `perform` fails, or a stream is closed.
     pub fn carry_out<T>(
         &self,
         arguments: &[String],
@@ -166,14 +169,14 @@ impl CommandLine {
     }
 }
 
-/// The environment variable that names the folder when `--dir` does not.
+/// Environment variable that names the folder if `--dir` does not.
 pub const VARIABLE: &str = "SPEEDWELL_BENCHMARK_DIR";
 
-/// The folder that `--dir` names, else the variable `SPEEDWELL_BENCHMARK_DIR`, else the working
-/// directory or `benchmark` below it, whichever holds a `common.js`.
+/// Returns the folder given by `--dir`, else by the variable `SPEEDWELL_BENCHMARK_DIR`, else the
+/// working directory or its subfolder `benchmark`, whichever contains a `common.js`.
 ///
 /// # Errors
-/// None of them is such a folder.
+/// No such folder exists.
 pub fn benchmark_folder(
     arguments: &Arguments<'_>,
     console: &Console<'_>,
@@ -199,14 +202,14 @@ pub fn benchmark_folder(
         })
 }
 
-/// The scripts of the groups that are typed, in that order, as far as they pass the filters.
+/// Returns the scripts of the requested groups, in that order, that pass the filters.
 ///
 /// # Errors
-/// A group does not exist, or nothing is left.
+/// A group does not exist, or no script is left.
 pub fn select_scripts(folder: &Path, arguments: &Arguments<'_>) -> Result<Vec<Script>, Refusal> {
     let unreadable =
         |error: io::Error| Refusal::line(format!("cannot read '{}': {error}", folder.display()));
-    // Every directory is a group but the one for files that benchmarks read.
+    // Every directory is a group, except the one for files that benchmarks read.
     let mut every = entries(folder).map_err(unreadable)?;
     every.retain(|name| name != "fixtures" && folder.join(name).is_dir());
     let typed: Vec<&str> = if arguments.others.contains(&"all") {
@@ -235,7 +238,7 @@ pub fn select_scripts(folder: &Path, arguments: &Arguments<'_>) -> Result<Vec<Sc
     Ok(scripts)
 }
 
-/// Any filter lets a file pass, then any exclusion keeps it out. Only the file's name is looked at.
+/// Whether a file name passes: any filter admits it, then any exclusion rejects it.
 fn passes(arguments: &Arguments<'_>, file: &str) -> bool {
     let mut filters = arguments.values("filter").peekable();
     let kept = filters.peek().is_none() || filters.any(|filter| file.contains(filter));
@@ -247,14 +250,14 @@ fn passes(arguments: &Arguments<'_>, file: &str) -> bool {
 fn entries(path: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(path)? {
-        // A name that is no text cannot be asked for.
+        // A name that is not valid Unicode cannot be typed.
         names.extend(entry?.file_name().into_string());
     }
     names.sort();
     Ok(names)
 }
 
-/// The script that a path names, and the benchmark folder above it, if there is one.
+/// Returns the script that a path names, and the benchmark folder that contains it, if any.
 ///
 /// # Errors
 /// The path does not exist.
@@ -269,7 +272,7 @@ pub fn script_at(path: &str, console: &Console<'_>) -> Result<(Script, Option<Pa
         .skip(1)
         .find(|above| above.join("common.js").is_file());
     let below_folder = folder.and_then(|folder| absolute.strip_prefix(folder).ok());
-    // Outside of a benchmark folder the name is that of the file with its group.
+    // Outside of a benchmark folder the name consists of the file and its parent folder.
     let parts = absolute.iter().count();
     let last_two: PathBuf = absolute.iter().skip(parts.saturating_sub(2)).collect();
     let name = below_folder

@@ -1,7 +1,7 @@
 //! The progress line of `compare.js`.
 //!
-//! Decides its text, and when it is rewritten: at every event and every second. It must not know
-//! how progress comes about. Start at [`Progress::line`]'s test for a picture of it.
+//! Decides its text, and when it is redrawn: at every event and every second. Knows nothing of the
+//! source of events. Start at the test of [`Progress::line`], which shows examples.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Clears the line and puts the cursor at its beginning (ECMA-48: EL 2, CHA 1).
+/// Clears the line and moves the cursor to its beginning (ECMA-48: EL 2, CHA 1).
 const CLEAR: &str = "\x1b[2K\x1b[1G";
 
-/// How far a request has come.
+/// Progress of a request.
 #[derive(Debug, Clone)]
 pub struct Progress {
     scripts: Vec<Planned>,
@@ -22,7 +22,7 @@ pub struct Progress {
     finished: bool,
 }
 
-/// A script, its number of cases, and how many have been executed.
+/// A script, its number of cases, and the number of executions so far.
 #[derive(Debug, Clone)]
 struct Planned {
     name: String,
@@ -31,15 +31,16 @@ struct Planned {
 }
 
 impl Planned {
-    /// Passes over all cases of the script, with the fraction of the one that has begun.
+    /// Returns the number of passes over all cases of the script, including the fraction of the
+    /// current one.
     fn passes_done(&self) -> f64 {
         self.done as f64 / self.cases.max(1) as f64
     }
 }
 
 impl Progress {
-    /// Nothing done yet of scripts, whose cases are not known where they could not be planned. `passes` is how often each case is
-    /// executed.
+    /// Creates the progress before the first run. The number of cases is `None` for scripts that
+    /// could not be planned; `passes` is the number of executions of each case.
     pub fn new(scripts: &[(String, Option<usize>)], passes: usize) -> Progress {
         let planned = |(name, cases): &(String, Option<usize>)| Planned {
             name: name.clone(),
@@ -54,7 +55,7 @@ impl Progress {
         }
     }
 
-    /// A case of `script` is being executed.
+    /// Records that a case of `script` has started.
     pub fn begin(&mut self, script: &str) {
         if let Some(at) = self
             .scripts
@@ -65,7 +66,7 @@ impl Progress {
         }
     }
 
-    /// A case of `script` has been executed once, well or not.
+    /// Records that a case of `script` was executed once, successfully or not.
     pub fn complete(&mut self, script: &str) {
         self.begin(script);
         if let Some(planned) = self.scripts.get_mut(self.current) {
@@ -73,12 +74,12 @@ impl Progress {
         }
     }
 
-    /// Everything has been executed.
+    /// Records that everything was executed.
     pub fn finish(&mut self) {
         self.finished = true;
     }
 
-    /// The line at a time `elapsed` after the start.
+    /// Formats the line at a time `elapsed` after the start.
     pub fn line(&self, elapsed: Duration) -> String {
         let seconds = elapsed.as_nanos().div_ceil(1_000_000_000);
         let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
@@ -108,7 +109,7 @@ impl Progress {
         } else {
             all / (files * self.passes).max(1) as f64
         };
-        // Sums of thirds and the like must not end below the whole number that they make.
+        // Rounding errors must not push a sum below the whole number that it represents.
         let percent = (share * 100.0 + 1e-9).floor();
         format!(
             "[{hours:02}:{minutes:02}:{:02}|% {percent:>3}| {} files | {} runs | {} configs]: {} ",
@@ -126,7 +127,7 @@ fn fraction(part: usize, whole: usize) -> String {
     format!("{part:>width$}/{whole}", width = whole.len())
 }
 
-/// A progress line on a terminal.
+/// Progress line on a terminal.
 pub struct ProgressLine {
     shared: Arc<Mutex<Shared>>,
     stop: Sender<()>,
@@ -148,7 +149,7 @@ impl Shared {
 }
 
 impl ProgressLine {
-    /// Shows `progress` on `out`, and again every second.
+    /// Shows `progress` on `out`, and redraws it every second.
     pub fn start(progress: Progress, out: Box<dyn Write + Send>) -> ProgressLine {
         let shared = Arc::new(Mutex::new(Shared {
             progress,
@@ -159,7 +160,7 @@ impl ProgressLine {
         let seen = shared.clone();
         let ticker = std::thread::spawn(move || {
             while stopped.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
-                // A terminal that is gone must not end the measuring.
+                // Measuring continues if the terminal is gone.
                 let _ = lock(&seen).draw();
             }
         });
@@ -170,14 +171,14 @@ impl ProgressLine {
         }
     }
 
-    /// Changes what is shown and shows it.
+    /// Changes the progress and redraws it.
     pub fn update(&self, change: impl FnOnce(&mut Progress)) {
         let mut shared = lock(&self.shared);
         change(&mut shared.progress);
         let _ = shared.draw();
     }
 
-    /// Makes room for another line on the same terminal.
+    /// Clears the line so that another can be printed on the same terminal.
     pub fn clear(&self) {
         let _ = write!(lock(&self.shared).out, "{CLEAR}");
     }
@@ -192,7 +193,7 @@ impl Drop for ProgressLine {
     }
 }
 
-/// A panic elsewhere leaves nothing half done here, so a poisoned lock is as good as another.
+/// Locks the state, even if poisoned: a panic elsewhere leaves it consistent.
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,14 +1,14 @@
 //! The order in which R sorts names.
 //!
-//! Decides it by the locale, as R does: in the locales C and POSIX by code points, in every other
-//! one, C.UTF-8 among them, by the Unicode collation algorithm, because R is built with ICU. The
-//! order of the root locale is used for all of these: punctuation before digits before letters, and
-//! lower case before upper case only where nothing else differs. Letters beyond Latin-1 follow `z`
-//! by code point, which ICU does not promise. Start at [`Collation::sort`].
+//! Depends on the locale, as in R: C and POSIX sort by code points, all others, C.UTF-8 among them,
+//! by the Unicode collation algorithm, because R is built with ICU. The root locale's order is used
+//! for all of these: punctuation before digits before letters, and lowercase before uppercase only
+//! if nothing else differs. Letters beyond Latin-1 follow `z` by code point, which ICU does not
+//! guarantee. Start at [`Collation::sort`].
 
 use std::cmp::Ordering;
 
-/// An order of texts.
+/// Order of texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Collation {
     /// By code points.
@@ -18,10 +18,10 @@ pub enum Collation {
 }
 
 impl Collation {
-    /// The order that R would use with these environment variables.
+    /// Returns the order that R would use with these environment variables.
     ///
-    /// Where none is set, R takes the locale C, in which it also prints `±` as two escape sequences;
-    /// the order then is that of a UTF-8 locale, like everything else that is printed.
+    /// If none is set, R uses the locale C, in which it also prints `±` as two escape sequences;
+    /// here the order is then that of a UTF-8 locale, like all other output.
     pub fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Collation {
         let locale = ["LC_ALL", "LC_COLLATE", "LANG"]
             .into_iter()
@@ -32,7 +32,7 @@ impl Collation {
         }
     }
 
-    /// Sorts `items` by the text that `text` gives for each.
+    /// Sorts `items` by the text that `text` returns for each.
     pub fn sort<T>(self, items: &mut [T], text: impl Fn(&T) -> &str) {
         match self {
             Collation::CodePoints => items.sort_by(|a, b| text(a).cmp(text(b))),
@@ -52,10 +52,10 @@ impl Collation {
 /// White space and punctuation in the order of the root collation (CLDR, `allkeys_CLDR.txt`).
 const BEFORE_DIGITS: &str = "\t\n\u{b}\u{c}\r\u{85} _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
 
-/// What the letters from U+00C0 to U+00FF are accented forms of; `-` where they are none.
+/// Base letters of U+00C0 to U+00FF; `-` for characters without one.
 const LATIN_1_LETTERS: &str = "AAAAAA-CEEEEIIII-NOOOOO-OUUUUY--aaaaaa-ceeeeiiii-nooooo-ouuuuy-y";
 
-/// A text's three levels, compared one after the other, and the text itself to tell equals apart.
+/// Three levels of a text, compared one after the other, then the text itself as a tie-breaker.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct RootKey {
     letters: Vec<u32>,
@@ -95,7 +95,7 @@ fn base_letter(c: char) -> char {
     }
 }
 
-/// The place of a character without accent; `None` for those that do not count.
+/// Returns the weight of a character without accent; `None` for ignored ones.
 fn weight(c: char) -> Option<u32> {
     const SYMBOLS: u32 = 0x100;
     const DIGITS: u32 = 0x20_0000;

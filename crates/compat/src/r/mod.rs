@@ -1,7 +1,8 @@
-//! The command line of an R script: answered with help, refused, or carried out.
+//! The command line of an R script: prints help, rejects it, or runs it.
 //!
-//! Decides what the drop-ins for `compare.R`, `scatter.R` and `bar.R` say before they read anything;
-//! `r/print.rs` and `r/collation.rs` print as R does, and `r/plot.rs` draws. Start at [`RScript::carry_out`].
+//! Decides what the drop-ins for `compare.R`, `scatter.R` and `bar.R` do before reading input;
+//! `r/print.rs` and `r/collation.rs` print as R does, and `r/plot.rs` draws. Start at
+//! [`RScript::carry_out`].
 
 pub mod collation;
 pub mod plot;
@@ -12,22 +13,22 @@ use crate::console::Console;
 use anyhow::Result;
 use std::io;
 
-/// How a script is spoken to.
+/// Command line of a script.
 #[derive(Debug, Clone, Copy)]
 pub struct RScript {
-    /// The name of the original.
+    /// Name of the original.
     pub tool: &'static str,
-    /// What the original prints for `--help` and when it is called wrongly.
+    /// What the original prints for `--help` and for an invalid command line.
     pub usage: &'static str,
-    /// The options besides `--help` and `--plot`, which all scripts have.
+    /// Options besides `--help` and `--plot`, which all scripts have.
     pub options: &'static [&'static str],
 }
 
 impl RScript {
-    /// Lets `perform` do what `arguments` ask for; returns the exit status.
+    /// Parses `arguments` and passes them to `perform`; returns the exit status.
     ///
     /// # Errors
-    /// Those of `perform`, or a stream is closed.
+    /// `perform` fails, or a stream is closed.
     pub fn carry_out(
         &self,
         arguments: &[String],
@@ -48,7 +49,7 @@ impl RScript {
         perform(&options, console)
     }
 
-    /// Refuses a command line for a reason, which may be empty.
+    /// Rejects a command line for a reason, which may be empty.
     ///
     /// # Errors
     /// Standard error is closed.

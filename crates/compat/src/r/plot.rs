@@ -1,7 +1,7 @@
-//! The pictures of Node.js core's R scripts, and the files they go into.
+//! Charts of Node.js core's R scripts, and the files that hold them.
 //!
-//! Decides what such a chart shows (the same as the original's, not pixel by pixel) and the kind of
-//! file, by its extension. It must not know where the figures come from. Start at [`Picture`].
+//! Decides what a chart shows (the same as the original's, not pixel by pixel) and the format of
+//! the file, by its extension. Knows nothing of where the figures come from. Start at [`Picture`].
 
 use anyhow::{Context, Result, bail};
 use speedwell_plot::{
@@ -12,19 +12,19 @@ use std::path::PathBuf;
 
 pub use speedwell_plot::Chart;
 
-/// R saves 7 by 7 inches; a chart of more cases than fit gets more room.
+/// Side of an image in inches, as in R; charts with more cases than fit are larger.
 const SIDE_INCHES: f64 = 7.0;
 
-/// Layout pixels in an inch: the unit in which text keeps a readable size.
+/// Layout pixels per inch, a scale at which text is readable.
 const PX_PER_INCH: f64 = 100.0;
 
-/// Painted pixels per layout pixel, so that PNG files have the 300 dots per inch of the originals.
+/// Rendered pixels per layout pixel, so that PNG files have the originals' 300 dots per inch.
 const ZOOM: u32 = 3;
 
-/// The label of the rate axis.
+/// Label of the rate axis.
 const RATE: &str = "rate of operations (higher is better)";
 
-/// A file to be written with a chart.
+/// File to which a chart is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
     path: PathBuf,
@@ -38,7 +38,7 @@ enum Kind {
 }
 
 impl Picture {
-    /// A picture whose kind is told by the extension of `path`.
+    /// Creates a picture whose format is given by the extension of `path`.
     ///
     /// # Errors
     /// The extension is neither `svg` nor `png`.
@@ -60,10 +60,10 @@ impl Picture {
         Ok(Picture { path, kind })
     }
 
-    /// Draws `chart`; returns the sentence in which R says so.
+    /// Draws `chart`; returns R's message about it.
     ///
     /// # Errors
-    /// The chart cannot be painted or the file not be written.
+    /// The chart cannot be rendered, or the file cannot be written.
     pub fn save(&self, chart: &Chart) -> Result<String> {
         let natural = chart.natural_size();
         let side = (SIDE_INCHES * PX_PER_INCH) as u32;
@@ -94,10 +94,11 @@ impl Picture {
     }
 }
 
-/// A side of a comparison per case: its name (file name, blank, configuration), then what is drawn of `old` and of `new`.
+/// One case of a comparison: its name (file name, blank, configuration), then the data of `old` and
+/// of `new`.
 pub type Compared<'a, T> = (&'a str, T, T);
 
-/// `compare.R --plot`: one pair of boxes per case.
+/// Draws the chart of `compare.R --plot`: a pair of boxes per case.
 pub fn boxes<'a>(cases: impl Iterator<Item = Compared<'a, &'a [f64]>>) -> Chart {
     let series = |name: &str, values: &[f64]| {
         (!values.is_empty()).then(|| BoxSeries {
@@ -108,7 +109,7 @@ pub fn boxes<'a>(cases: impl Iterator<Item = Compared<'a, &'a [f64]>>) -> Chart 
     };
     let category = |(name, old, new): Compared<'a, &[f64]>| BoxCategory {
         label: label(name),
-        // `new` stands before `old` in the original, whose order is that of the alphabet.
+        // The original sorts alphabetically, so `new` comes before `old`.
         boxes: series("new", new)
             .into_iter()
             .chain(series("old", old))
@@ -121,7 +122,8 @@ pub fn boxes<'a>(cases: impl Iterator<Item = Compared<'a, &'a [f64]>>) -> Chart 
     })
 }
 
-/// `bar.R --plot`: one pair of bars per case; a mean is NaN for a side without values.
+/// Draws the chart of `bar.R --plot`: a pair of bars per case; a mean is NaN for a side without
+/// values.
 pub fn bars<'a>(cases: impl Iterator<Item = Compared<'a, f64>>) -> Chart {
     let bar = |name: &str, mean: f64| {
         mean.is_finite().then(|| Bar {
@@ -142,7 +144,7 @@ pub fn bars<'a>(cases: impl Iterator<Item = Compared<'a, f64>>) -> Chart {
     })
 }
 
-/// `scatter.R --plot`: one line per category over the x axis.
+/// Draws the chart of `scatter.R --plot`: a line per category over the x axis.
 pub fn lines(title: String, x: Axis, series: Vec<PointSeries>) -> Chart {
     Chart::Line(LineChart {
         title,
@@ -153,7 +155,7 @@ pub fn lines(title: String, x: Axis, series: Vec<PointSeries>) -> Chart {
     })
 }
 
-/// The file name above its configuration.
+/// Puts the file name above its configuration.
 fn label(name: &str) -> String {
     name.replacen(' ', "\n", 1)
 }

@@ -1,10 +1,11 @@
-//! A data frame as R prints it.
+//! Prints data frames as R does.
 //!
-//! Decides alignment, the breaking of wide tables into blocks of columns, escapes and the number of
-//! rows shown. [`numbers`] decides how many digits a column shows: as few as give every number 7 significant ones, all with the
-//! same number of decimals, or all in scientific form where that is narrower (R's `options(digits = 7, scipen = 0)`; the rule is
-//! described under `print.default` and `format`). [`RTexts`] is what `read.csv` makes of a column. It must not know what a table is
-//! about. Start at [`data_frame`].
+//! Decides alignment, the wrapping of wide tables into blocks of columns, escapes and the number of
+//! rows shown. [`numbers`] decides how many digits a column shows: as few as give every number 7
+//! significant ones, all with the same number of decimals, or all in scientific form if that is
+//! narrower (R's `options(digits = 7, scipen = 0)`; see `print.default` and `format`). [`RTexts`]
+//! interprets a column as `read.csv` does. Knows nothing of the meaning of a table. Start at
+//! [`data_frame`].
 
 use crate::r::collation::Collation;
 use speedwell_report::visible;
@@ -14,20 +15,20 @@ use std::cmp::Ordering;
 use std::fmt::Write;
 use unicode_width::UnicodeWidthChar;
 
-/// R shows no more cells than this (`options("max.print")`).
+/// Maximum number of cells that R shows (`options("max.print")`).
 const MOST_CELLS: usize = 99_999;
 
 /// A column: its name and one text per row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
-    /// The text above the column.
+    /// Header of the column.
     pub name: String,
-    /// The texts below it.
+    /// Texts below the header.
     pub cells: Vec<String>,
 }
 
 impl Column {
-    /// A column.
+    /// Creates a column.
     pub fn new(name: impl Into<String>, cells: Vec<String>) -> Column {
         Column {
             name: name.into(),
@@ -36,15 +37,15 @@ impl Column {
     }
 }
 
-/// How many rows of a table with this many columns R shows.
+/// Returns how many rows R shows of a table with this many columns.
 pub fn most_rows(columns: usize) -> usize {
     MOST_CELLS / columns.max(1)
 }
 
-/// The table, row names on the left and aligned left, all columns aligned right.
+/// Formats a table: row names on the left and left-aligned, all columns right-aligned.
 ///
-/// No line reaches `width` columns of the terminal if that can be avoided: further columns go into
-/// blocks below, each with the row names. `names` may be empty for a table without row names.
+/// Lines stay below `width` terminal columns if possible: further columns go into blocks below,
+/// each with the row names. `names` may be empty for a table without row names.
 pub fn data_frame(names: &[String], columns: &[Column], width: usize) -> String {
     let rows = columns.first().map_or(0, |column| column.cells.len());
     let shown = rows.min(most_rows(columns.len()));
@@ -75,11 +76,11 @@ pub fn data_frame(names: &[String], columns: &[Column], width: usize) -> String 
     out
 }
 
-/// A column ready to be printed.
+/// Column ready to be printed.
 struct Printed<'a> {
     name: Cow<'a, str>,
     cells: Vec<Cow<'a, str>>,
-    /// Characters on the terminal, the blank in front included.
+    /// Width on the terminal, including the blank in front.
     width: usize,
 }
 
@@ -102,7 +103,7 @@ impl<'a> Printed<'a> {
     }
 }
 
-/// How many of the columns fit side by side; at least one.
+/// Returns how many columns fit side by side; at least one.
 fn block_length(columns: &[Printed<'_>], name_width: usize, width: usize) -> usize {
     let mut used = name_width;
     let fits = |column: &&Printed<'_>| {
@@ -151,10 +152,11 @@ fn display_width(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// R's `print` doubles backslashes and shows control characters, even without quotes.
+/// Escapes a text like R's `print`, which doubles backslashes and shows control characters, even
+/// without quotes.
 fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(|c: char| c == '\\' || c.is_control()) {
-        // R leaves letters that turn the direction of writing as they are.
+        // R leaves characters that change the writing direction unescaped.
         return visible(text);
     }
     let mut out = String::with_capacity(text.len() + 8);
@@ -179,14 +181,14 @@ fn escaped(text: &str) -> Cow<'_, str> {
 /// R's default number of significant digits.
 const DIGITS: usize = 7;
 
-/// How a number looks when rounded to [`DIGITS`] significant digits.
+/// Form of a number rounded to [`DIGITS`] significant digits.
 struct Rounded {
     negative: bool,
     /// Power of ten of the first digit.
     exponent: i32,
-    /// Significant digits without trailing zeros.
+    /// Number of significant digits without trailing zeros.
     digits: i32,
-    /// Whether rounding gave it one digit more before the point than it has.
+    /// Whether rounding added a digit before the decimal point.
     widened: bool,
 }
 
@@ -212,19 +214,19 @@ impl Rounded {
         }
     }
 
-    /// Characters before the point in fixed form, the sign included.
+    /// Returns the number of characters before the decimal point in fixed form, including the sign.
     fn left(&self) -> i32 {
         let digits = self.exponent + 1 - i32::from(self.widened);
         digits.max(1) + i32::from(self.negative)
     }
 
-    /// Digits after the point in fixed form.
+    /// Returns the number of decimals in fixed form.
     fn right(&self) -> i32 {
         (self.digits - self.exponent - 1).max(0)
     }
 }
 
-/// The texts of one column, not yet padded to one width. `None` is R's `NA`.
+/// Formats the texts of one column, not yet padded to a common width. `None` is R's `NA`.
 pub fn numbers(column: &[Option<f64>]) -> Vec<String> {
     let finite = column
         .iter()
@@ -243,7 +245,7 @@ pub fn numbers(column: &[Option<f64>]) -> Vec<String> {
         2
     };
     let point = i32::from(decimals > 0);
-    // Sign, first digit, point, decimals, `e`, sign of the exponent, exponent.
+    // Sign, first digit, decimal point, decimals, `e`, sign of the exponent, exponent.
     let scientific_width = sign + 1 + point + decimals + 2 + exponent_digits;
     let scientific = fixed_width > scientific_width;
     let text = |number: &Option<f64>| match *number {
@@ -257,7 +259,7 @@ pub fn numbers(column: &[Option<f64>]) -> Vec<String> {
     column.iter().map(text).collect()
 }
 
-/// C's `%.*e`: the exponent has a sign and at least two digits.
+/// Formats like C's `%.*e`: the exponent has a sign and at least two digits.
 fn in_scientific_form(number: f64, decimals: usize) -> String {
     let text = format!("{number:.decimals$e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -266,19 +268,19 @@ fn in_scientific_form(number: f64, decimals: usize) -> String {
     format!("{mantissa}e{sign}{:02}", exponent.abs())
 }
 
-/// The different texts of a column, understood.
+/// Distinct texts of a column, interpreted.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RTexts {
-    /// Every text is a whole number of at most 32 bits.
+    /// All texts are whole numbers of at most 32 bits.
     Integers(Vec<f64>),
-    /// Every text is a number.
+    /// All texts are numbers.
     Reals(Vec<f64>),
-    /// Some text is a word.
+    /// Some text is not a number.
     Words(Vec<String>),
 }
 
 impl RTexts {
-    /// Understands `texts`.
+    /// Interprets `texts`.
     pub fn parse(texts: &[String]) -> RTexts {
         let parsed: Option<Vec<f64>> = texts.iter().map(|text| real(text)).collect();
         match parsed {
@@ -288,7 +290,7 @@ impl RTexts {
         }
     }
 
-    /// The numbers, if the texts are some.
+    /// Returns the numbers, if all texts are numbers.
     pub fn numbers(&self) -> Option<&[f64]> {
         match self {
             RTexts::Integers(numbers) | RTexts::Reals(numbers) => Some(numbers),
@@ -296,7 +298,7 @@ impl RTexts {
         }
     }
 
-    /// The order of the texts at two places.
+    /// Compares the texts at two indices.
     pub fn compare(&self, a: usize, b: usize, collation: Collation) -> Ordering {
         match self {
             RTexts::Integers(numbers) | RTexts::Reals(numbers) => numbers[a].total_cmp(&numbers[b]),
@@ -304,7 +306,7 @@ impl RTexts {
         }
     }
 
-    /// The cells of a printed column that has these texts in this order.
+    /// Formats the cells of a column with the texts at these indices.
     pub fn printed(&self, places: &[usize]) -> Vec<String> {
         match self {
             RTexts::Integers(numbers) => places
@@ -321,7 +323,7 @@ impl RTexts {
 }
 
 fn real(text: &str) -> Option<f64> {
-    // `null` and `undefined` are words to R.
+    // R reads `null` and `undefined` as text.
     let word = matches!(text, "null" | "undefined");
     if word {
         None
@@ -330,7 +332,7 @@ fn real(text: &str) -> Option<f64> {
     }
 }
 
-/// R's whole numbers have 32 bits, and the smallest of them means "not available".
+/// R's integers have 32 bits, and the smallest of them means "not available".
 fn is_integer(text: &str) -> bool {
     text.trim()
         .parse::<i32>()

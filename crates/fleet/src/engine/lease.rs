@@ -1,8 +1,10 @@
-//! Machines of Slurm for all parts of an experiment at once: one job with a component for each part, or none. It lives as long
-//! as whoever asked for it, however that ends: a shell ends the job when its input does, also while the job still waits in the
-//! queue.
+//! Allocates Slurm machines for all roles of an experiment at once: one heterogeneous job with a
+//! component per role, all or nothing. The job ends with the process that asked for it, however
+//! that process ends: a guard shell cancels the job at the end of its input, even while the job is
+//! still queued.
 //!
-//! Lines to its machines are steps of the job, which share what they have there. Start at [`Slurm::lease`].
+//! Connections to the machines are steps of the job, which share its resources. Start at
+//! [`Slurm::lease`].
 
 use super::Slurm;
 use super::slurm::{reason, said};
@@ -17,8 +19,9 @@ use std::process::{Child, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Has `$@` live until the input ends, then ends it, and ends as it ends. What waits in the queue goes at the first signal; one
-/// that comes while the job begins may be lost, so there are more.
+/// Runs `$@` until the input ends, then terminates it, and exits with its status. One signal
+/// removes a queued job; one that arrives while the job starts may be lost, so the signal is
+/// repeated.
 const GUARD: &str = r#"exec 3<&0 </dev/null
 "$@" 3<&- &
 job=$!
@@ -28,35 +31,35 @@ wait "$job"
 code=$?
 kill "$guard" 2>/dev/null
 exit "$code""#;
-/// What holds the machines while nothing is done on them.
+/// Command that holds the machines while nothing runs on them.
 const HOLDER: [&str; 2] = ["sleep", "2147483647"];
-/// Between two looks at the queue: at first, and at most.
+/// Interval between queries of the queue: initial and maximum.
 const LOOKS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
-/// How long the end of the job may take before it is left to the guard.
+/// How long to wait for the job to end before leaving it to the guard.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// What a part of an experiment needs.
+/// Machines needed by one role of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Component {
-    /// How many machines.
+    /// Number of machines.
     pub machines: u32,
-    /// Which ones; any if there are none.
+    /// Machines to use; any if empty.
     pub these: Vec<String>,
-    /// Which ones it cannot have.
+    /// Machines to avoid.
     pub never: Vec<String>,
 }
 
-/// Machines that are ours until this value or this process ends.
+/// Machines that are allocated to us until this value is dropped or this process ends.
 #[derive(Debug)]
 pub struct Lease {
     /// The job.
     pub allocation: Allocation,
-    /// Where its machines are reached by others, as Slurm knows them.
+    /// Addresses at which other machines reach these, according to Slurm.
     pub addresses: BTreeMap<String, IpAddr>,
     _guard: Guard,
 }
 
-/// The process that has the job.
+/// The process that holds the job.
 #[derive(Debug)]
 struct Guard {
     _companion: Companion,
@@ -84,7 +87,6 @@ impl Drop for Guard {
 }
 
 impl Guard {
-    /// Why it has ended, if it has.
     fn ended(&mut self) -> Result<Option<String>> {
         let Some(status) = self.shell.try_wait()? else {
             return Ok(None);
@@ -99,7 +101,7 @@ impl Guard {
 }
 
 impl Slurm {
-    /// Waits for machines for all of these parts; see [`super::Engine::lease`].
+    /// Waits until machines for all roles are allocated; see [`super::Engine::lease`].
     pub(super) fn lease(
         &self,
         name: &str,
@@ -138,7 +140,6 @@ impl Slurm {
         })
     }
 
-    /// Asks for the job.
     fn ask(&self, name: &str, parts: &[Component]) -> Result<Guard> {
         let mut words: Vec<String> = vec!["-c".into(), GUARD.into(), "sh".into(), "salloc".into()];
         for (at, part) in parts.iter().enumerate() {
@@ -151,12 +152,13 @@ impl Slurm {
         let mut shell = self.program("/bin/sh");
         shell.args(words).stdin(Stdio::piped());
         shell.stdout(Stdio::null()).stderr(Stdio::piped());
-        // Ctrl-C is for us alone; the guard hears of it by the end of its input.
+        // Own process group: Ctrl-C must reach us only; the guard is notified by the end of its
+        // input.
         let mut shell = shell.process_group(0).spawn()?;
         let complaint = shell.stderr.take().map(|mut stderr| {
             thread::spawn(move || {
                 let mut said = String::new();
-                // What cannot be read is missing in a message.
+                // An error only shortens a message.
                 let _ = stderr.read_to_string(&mut said);
                 said
             })
@@ -168,7 +170,7 @@ impl Slurm {
         })
     }
 
-    /// The options that ask for one part: whole machines, as for every job.
+    /// salloc options for one role: whole machines, as for every job.
     fn options_of(&self, part: &Component) -> Vec<String> {
         let mut options = vec![
             format!("--nodes={}", part.machines),
@@ -184,14 +186,13 @@ impl Slurm {
         options
     }
 
-    /// The rows of a job: `NUMBER+COMPONENT|STATE|NODES|REASON`.
+    /// The job's rows in the queue: `NUMBER+COMPONENT|STATE|NODES|REASON`.
     fn queue(&self, name: &str) -> Result<String> {
         let mut squeue = self.program("squeue");
         squeue.args(["-h", "--me", "-o", "%i|%T|%N|%r"]);
         said(squeue.arg(format!("--name={name}")))
     }
 
-    /// Where other machines reach those of a job.
     fn addresses(&self, allocation: &Allocation) -> Result<BTreeMap<String, IpAddr>> {
         let names = allocation.components.iter().map(|(name, _)| name.as_str());
         let names: Vec<&str> = names.collect();
@@ -200,7 +201,7 @@ impl Slurm {
         Ok(addresses_in(&shown))
     }
 
-    /// Options of a step on a machine of the allocation; nothing for others.
+    /// srun options for a step on a machine of the allocation; `None` for other machines.
     pub(super) fn step_on(&self, machine: &str) -> Option<Vec<String>> {
         let allocation = self.allocation.as_ref()?;
         let mut components = allocation.components.iter();
@@ -212,7 +213,7 @@ impl Slurm {
         let options = [
             format!("--jobid={}", allocation.job),
             format!("--nodelist={machine}"),
-            // A target and its services are side by side there, each with all that the machine has.
+            // A target and its services run side by side, each with all resources of the machine.
             "--overlap".to_owned(),
             "--mem=0".to_owned(),
             "--cpu-bind=none".to_owned(),
@@ -234,7 +235,7 @@ impl Slurm {
     }
 }
 
-/// The job's number and its nodes by component, once all are there.
+/// Job number and nodes of each component, once all components are running.
 fn granted(queue: &str, parts: usize) -> Option<Vec<(String, String)>> {
     let mut components: BTreeMap<usize, (String, String)> = BTreeMap::new();
     for row in queue.lines() {
@@ -250,13 +251,13 @@ fn granted(queue: &str, parts: usize) -> Option<Vec<(String, String)>> {
     (components.len() == parts).then(|| components.into_values().collect())
 }
 
-/// Whether a job has machines or waits for them. One that is completing has been ended, and gives them back.
+/// Whether the job holds or waits for machines. A completing job is already giving them back.
 fn is_held(queue: &str) -> bool {
     let mut states = queue.lines().filter_map(|row| row.split('|').nth(1));
     states.any(|state| state.trim() != "COMPLETING")
 }
 
-/// What the rows of a job say of it: its number, its state, and why it has not begun.
+/// Describes a job by its rows: number, state, and why it has not started.
 fn state_in(queue: &str) -> Option<String> {
     let first: Vec<&str> = queue
         .lines()
@@ -275,7 +276,7 @@ fn state_in(queue: &str) -> Option<String> {
     Some(format!("job {job}: {state}{why}"))
 }
 
-/// Why a job has not begun, as Slurm says it; nothing while that is not known.
+/// Slurm's reason why a job has not started; empty while unknown.
 fn waited_for(queue: &str) -> &str {
     let reasons = queue.lines().filter_map(|row| row.splitn(4, '|').nth(3));
     let mut reasons = reasons.map(str::trim);
@@ -283,7 +284,7 @@ fn waited_for(queue: &str) -> &str {
     reasons.find(is_one).unwrap_or_default()
 }
 
-/// What `scontrol` shows of nodes, one a line, as addresses.
+/// Parses the addresses of nodes from the output of `scontrol`, one node per line.
 fn addresses_in(shown: &str) -> BTreeMap<String, IpAddr> {
     let value = |line: &str, key: &str| {
         let mut words = line.split_whitespace();
@@ -294,7 +295,7 @@ fn addresses_in(shown: &str) -> BTreeMap<String, IpAddr> {
         let host = value(line, "NodeAddr")?;
         let found = (host.as_str(), 0).to_socket_addrs().ok()?;
         let found: Vec<IpAddr> = found.map(|own| own.ip()).collect();
-        // A machine may know its own name by an address that only it can use.
+        // A machine may resolve its own name to a loopback address, which others cannot use.
         let outer = found.iter().find(|own| !own.is_loopback());
         Some((name, *outer.or(found.first())?))
     };
@@ -377,7 +378,7 @@ mod tests {
         );
     }
 
-    /// The guard with `script` in the place of salloc.
+    /// The guard with `script` in place of salloc.
     fn guarded(script: &str) -> Guard {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", GUARD, "sh", "/bin/sh", "-c", script]);
@@ -401,7 +402,7 @@ mod tests {
         let begin = Instant::now();
         drop(guard);
         assert!(begin.elapsed() < GRACE, "it was ended");
-        // Nobody has its output any more.
+        // Nothing holds its output open any more.
         let mut rest = String::new();
         output.read_to_string(&mut rest).expect("it ends");
         let mut guard = guarded("exit 3");

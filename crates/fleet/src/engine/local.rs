@@ -1,6 +1,6 @@
-//! This machine as a fleet: its workers are processes beside us. For trying out a session on several machines, and for tests
-//! of everything but the way to the machines: under several names there is still one machine, whose lock lets its workers
-//! measure one after the other.
+//! The local machine as a fleet: workers are child processes. For trying out distributed sessions,
+//! and for testing everything except the transport. Several names still mean one machine: its lock
+//! serializes the workers.
 
 use super::{FleetMachine, JobId, JobState, Submitted, Work};
 use crate::detached;
@@ -10,10 +10,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// How long a worker that nobody holds gets to end by itself.
+/// How long a detached worker may take to exit.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Workers as processes of this machine.
+/// Workers as processes on this machine.
 #[derive(Debug, Default)]
 pub struct Local {
     machines: Vec<FleetMachine>,
@@ -21,7 +21,7 @@ pub struct Local {
 }
 
 impl Local {
-    /// Names for this machine, each with a folder of its own.
+    /// Creates an engine with several names for this machine, each with its own folder.
     pub fn new(machines: Vec<FleetMachine>) -> Local {
         Local {
             machines,
@@ -91,7 +91,8 @@ impl Local {
         let mut command = Command::new(program);
         command.args(words).stdin(Stdio::piped());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Ctrl-C is for us alone; the other end hears of it over the line.
+        // Own process group: Ctrl-C must reach us only; the other end is notified over the
+        // connection.
         let child = command.process_group(0).spawn();
         child.with_context(|| format!("cannot start '{program}'"))
     }
@@ -104,11 +105,11 @@ impl Local {
 }
 
 impl Drop for Local {
-    /// No worker outlives its coordinator.
+    /// Ends all workers: none outlives its coordinator.
     fn drop(&mut self) {
         for child in self.jobs.values_mut() {
             if !matches!(child.try_wait(), Ok(Some(_))) {
-                // It may have ended in between.
+                // Ignore errors: it may have ended meanwhile.
                 let _ = child.kill();
                 let _ = child.wait();
             }
@@ -125,7 +126,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
-    /// A fleet of one machine called 'here', whose folder holds a program that does `script` in the place of Speedwell.
+    /// A fleet with one machine `here`, on which `bin/speedwell` is this script.
     fn fleet(folder: &Path, script: &str) -> Engine {
         std::fs::create_dir(folder.join("bin")).unwrap();
         let program = folder.join("bin/speedwell");
@@ -153,7 +154,6 @@ mod tests {
         }
     }
 
-    /// The state of the job as soon as it is over.
     fn end_of(engine: &mut Engine, job: &crate::JobId) -> JobState {
         loop {
             let state = engine.state(std::slice::from_ref(job)).unwrap().remove(0);
@@ -199,7 +199,7 @@ mod tests {
             (folder, engine, job)
         };
         let (earlier, mut ours) = (begun(), begun());
-        // What earlier versions called the first one.
+        // ID of the first job in earlier versions.
         let first = crate::JobId("0".to_owned());
         let states = ours.1.state(&[earlier.2, ours.2, first]).unwrap();
         let gone = JobState::Ended(None);

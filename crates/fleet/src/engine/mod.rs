@@ -1,5 +1,6 @@
-//! What an engine can do, the same for all of them: five verbs, and a lease of several machines at once where a scheduler hands
-//! them out. What a machine has to do, what it sends back and what becomes of it is decided elsewhere.
+//! The operations common to all engines: list machines, submit, query and cancel work, connect to a
+//! machine, and lease several machines at once where there is a scheduler. The content of the work,
+//! its output and its outcome are decided elsewhere.
 
 mod lease;
 mod local;
@@ -19,93 +20,94 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout};
 use std::time::Duration;
 
-/// Who gives machines.
+/// Provides machines.
 #[derive(Debug)]
 pub enum Engine {
-    /// This machine under one or more names, without anybody in between.
+    /// The local machine under one or more names; no transport.
     Local(Local),
-    /// A line to each by OpenSSH.
+    /// OpenSSH connections.
     Ssh(Ssh),
-    /// The queue of Slurm.
+    /// The Slurm scheduler.
     Slurm(Slurm),
 }
 
-/// Our folder on machines of which the file says nothing.
+/// Fleet folder on machines for which the file configures none.
 const USUAL_FOLDER: &str = "/var/tmp/speedwell";
 
-/// A machine as its fleet knows it.
+/// A machine of the fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetMachine {
-    /// Its name: the host for ssh, the node for Slurm.
+    /// Name: the host for ssh, the node for Slurm.
     pub name: String,
-    /// Names that it shares with others.
+    /// Labels, which several machines may share.
     pub labels: Vec<String>,
-    /// Whether it can be had.
+    /// Availability.
     pub state: MachineState,
-    /// The folder there that is ours.
+    /// Our folder on the machine.
     pub folder: PathBuf,
-    /// The program to use there in the place of the bundle's own.
+    /// Program to use there instead of the bundled one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binary: Option<PathBuf>,
 }
 
-/// Whether a machine can be had.
+/// Availability of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "state", content = "reason")]
 pub enum MachineState {
-    /// At once, as far as the engine knows.
+    /// Available at once, as far as the engine knows.
     Free,
-    /// When others have ended.
+    /// In use; available later.
     Busy,
-    /// Not, and why.
+    /// Unavailable, with the reason.
     Unfit(String),
 }
 
-/// Tasks for one machine, one after the other.
+/// Tasks for one machine, executed one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Work {
-    /// The machine's name.
+    /// Name of the machine.
     pub machine: String,
-    /// The folder of the session there: the program is `bin/speedwell` in it.
+    /// The session's folder there, which contains the program as `bin/speedwell`.
     pub folder: PathBuf,
-    /// What is to be done.
+    /// The tasks.
     pub tasks: Vec<Task>,
-    /// Whether the worker goes on without us. Jobs of Slurm always do.
+    /// Whether the worker outlives us. Slurm jobs always do.
     pub is_detached: bool,
 }
 
-/// One attempt at one parcel.
+/// One attempt at one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
-    /// Its number in the session: no two attempts share one.
+    /// Number within the session, unique per attempt.
     pub number: u32,
-    /// What the worker is told, as one line of JSON. Where a folder is shared it is in `orders/NUMBER.json` there as well.
+    /// Instructions for the worker, as one line of JSON. On a shared folder they are also in
+    /// `orders/NUMBER.json`.
     pub order: String,
 }
 
-/// Work that an engine accepted.
+/// Work accepted by an engine.
 #[derive(Debug)]
 pub struct Submitted {
-    /// What the engine calls it.
+    /// The engine's ID for it.
     pub job: JobId,
-    /// The lines of its spools as they are written, where the worker is at the other end of a line; else they are read from
-    /// the machine's folder.
+    /// Spool lines as they are written, if the worker is at the other end of a connection;
+    /// otherwise read the spools from the machine's folder.
     pub lines: Option<ChildStdout>,
 }
 
-/// What an engine says of work. It is a hint: what is done is what spools say.
+/// State of a job according to the engine. A hint: the spools are authoritative.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobState {
-    /// It has not begun, and why.
+    /// Not started, with the reason.
     Waiting(String),
-    /// It has.
+    /// Started.
     Running,
-    /// It is over: by itself, or for this reason.
+    /// Ended, with the reason unless it succeeded.
     Ended(Option<String>),
 }
 
 impl Engine {
-    /// The engine that a file describes.
+    /// Creates the engine that the file describes.
     pub fn of_file(file: &FleetFile) -> Engine {
         let folder = file.folder.clone();
         let folder = folder.unwrap_or_else(|| PathBuf::from(USUAL_FOLDER));
@@ -119,10 +121,10 @@ impl Engine {
         }
     }
 
-    /// Every machine of the fleet.
+    /// Lists all machines of the fleet.
     ///
     /// # Errors
-    /// The engine does not answer.
+    /// Fails if the engine does not answer.
     pub fn machines(&mut self) -> anyhow::Result<Vec<FleetMachine>> {
         match self {
             Engine::Local(local) => Ok(local.machines()),
@@ -131,10 +133,10 @@ impl Engine {
         }
     }
 
-    /// Has a worker begin with `work`, or puts it in the machine's queue.
+    /// Starts a worker for `work`, or queues it on the machine.
     ///
     /// # Errors
-    /// The engine refuses, or the machine cannot be reached.
+    /// Fails if the engine rejects it or the machine cannot be reached.
     pub fn submit(&mut self, work: &Work) -> anyhow::Result<Submitted> {
         match self {
             Engine::Local(local) => local.submit(work),
@@ -143,12 +145,12 @@ impl Engine {
         }
     }
 
-    /// Takes up a job that was handed out by an earlier process, whose session has this folder on the machine: the lines of these
-    /// spools (`PLACE.ATTEMPT`), from their beginning, where they come over a line. `waits` says whether the line stays until
-    /// the worker has ended.
+    /// Reconnects to a job that an earlier process submitted. Returns the lines of these spools
+    /// (`PLACE.ATTEMPT`) from their beginning if they come over a connection. `waits` keeps the
+    /// connection open until the worker ends.
     ///
     /// # Errors
-    /// The machine cannot be reached.
+    /// Fails if the machine cannot be reached.
     pub fn take_up(
         &mut self,
         machine: &str,
@@ -165,10 +167,10 @@ impl Engine {
         }
     }
 
-    /// What has become of jobs, in their order. One question for all of them.
+    /// Queries the states of several jobs at once, in their order.
     ///
     /// # Errors
-    /// The engine does not answer.
+    /// Fails if the engine does not answer.
     pub fn state(&mut self, jobs: &[JobId]) -> anyhow::Result<Vec<JobState>> {
         match self {
             Engine::Local(local) => Ok(jobs.iter().map(|job| local.state(job)).collect()),
@@ -177,13 +179,13 @@ impl Engine {
         }
     }
 
-    /// Whether jobs have machines from somebody who goes on giving them until the jobs end.
+    /// Whether a scheduler allocates machines to a job until the job ends.
     pub fn has_queue(&self) -> bool {
         matches!(self, Engine::Slurm(_))
     }
 
-    /// The longest time between two questions about jobs. A question to Slurm starts a program, and takes time of a controller that
-    /// serves others as well; those to other engines are answered here.
+    /// Longest interval between two status queries. Each Slurm query starts a program and loads a
+    /// controller that others share; the other engines answer locally.
     pub fn pause(&self) -> Duration {
         match self {
             Engine::Local(_) | Engine::Ssh(_) => Duration::from_secs(1),
@@ -191,10 +193,10 @@ impl Engine {
         }
     }
 
-    /// Ends jobs, whether they have begun or not. One that is over already is left alone.
+    /// Cancels jobs, whether started or not. Ended jobs are ignored.
     ///
     /// # Errors
-    /// The engine does not answer.
+    /// Fails if the engine does not answer.
     pub fn cancel(&mut self, jobs: &[JobId]) -> anyhow::Result<()> {
         match self {
             Engine::Local(local) => local.cancel(jobs),
@@ -203,12 +205,12 @@ impl Engine {
         }
     }
 
-    /// Has machines for all of these parts at once, or for none: it waits until they can be had, and says by `waits` why they
-    /// cannot yet be, now and then; an error of that ends the waiting. The job is called `name`. Where nobody hands out machines there is
-    /// nothing to wait for, and no lease.
+    /// Allocates machines for all roles at once, or for none, in a job called `name`. Blocks until
+    /// they are available and calls `waits` now and then with the reason; an error from `waits`
+    /// ends the wait. Returns `None` for engines without a scheduler.
     ///
     /// # Errors
-    /// The engine refuses, or does not answer.
+    /// Fails if the engine rejects the request or does not answer.
     pub fn lease(
         &mut self,
         name: &str,
@@ -221,7 +223,7 @@ impl Engine {
         }
     }
 
-    /// The same engine, which reaches the machines of this allocation within it.
+    /// Reaches the machines of this allocation by steps within it.
     #[must_use]
     pub fn within(mut self, allocation: Option<&Allocation>) -> Engine {
         if let Engine::Slurm(slurm) = &mut self {
@@ -230,10 +232,10 @@ impl Engine {
         self
     }
 
-    /// What is said of an allocation that is there: `job 8: RUNNING`. Nothing where there is none.
+    /// Describes an existing allocation, as in `job 8: RUNNING`; `None` if there is none.
     ///
     /// # Errors
-    /// The engine does not answer.
+    /// Fails if the engine does not answer.
     pub fn allocated(&self, allocation: &Allocation) -> anyhow::Result<Option<String>> {
         match self {
             Engine::Local(_) | Engine::Ssh(_) => Ok(None),
@@ -241,10 +243,10 @@ impl Engine {
         }
     }
 
-    /// Ends an allocation, whoever has it; whether there was one.
+    /// Ends an allocation, whichever process owns it, and returns whether it existed.
     ///
     /// # Errors
-    /// The engine does not answer.
+    /// Fails if the engine does not answer.
     pub fn release(&mut self, allocation: &Allocation) -> anyhow::Result<bool> {
         match self {
             Engine::Local(_) | Engine::Ssh(_) => Ok(false),
@@ -252,11 +254,11 @@ impl Engine {
         }
     }
 
-    /// Opens a line to a machine: `words` started there, with its three streams at this end. The first word is a program,
-    /// none of them reaches a shell as anything but itself.
+    /// Starts `words` on a machine, with its three streams connected to this end. The first word is
+    /// the program. All words are quoted: no shell interprets them.
     ///
     /// # Errors
-    /// The machine is not of this fleet, or nothing can be started.
+    /// Fails if the machine is not part of this fleet or nothing can be started.
     pub fn reach(&mut self, machine: &str, words: &[&str]) -> anyhow::Result<Child> {
         match self {
             Engine::Local(local) => local.reach(machine, words),
@@ -266,7 +268,7 @@ impl Engine {
     }
 }
 
-/// The machines that a file names; `folder` is ours on those of which it says nothing else.
+/// The machines listed in the file; `folder` is the default fleet folder.
 fn named(file: &FleetFile, folder: &Path) -> Vec<FleetMachine> {
     let machine = |entry: &MachineEntry| FleetMachine {
         name: entry.name.clone(),

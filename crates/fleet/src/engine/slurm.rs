@@ -1,9 +1,10 @@
-//! Machines that Slurm gives, whole: a job is alone on its node. Its programs are used as a person would, and its states are
-//! hints; what is done is what the spools say.
+//! Slurm engine: allocates whole machines, so a job is alone on its node. Uses Slurm's command-line
+//! programs. Their states are hints; the spools are authoritative.
 //!
-//! Nothing that a definition says becomes an option or text of a script: the script is constant, and its words are a folder
-//! that [`speedwell_suite::fleet`] has checked, and numbers. Jobs are batch jobs, because a step that was started from here
-//! would go on without us and be nobody's. Start at [`Slurm::submit`]; [`of_queue`] says what a queue's rows mean.
+//! Nothing from a definition file becomes an option or part of a script: the script is constant,
+//! and its arguments are numbers and a folder that [`speedwell_suite::fleet`] has validated. Jobs
+//! are batch jobs because a step started from here would survive us without an owner. Start at
+//! [`Slurm::submit`]; [`of_queue`] interprets the rows of the queue.
 
 use super::{FleetMachine, JobId, JobState, MachineState, Submitted, Work};
 use anyhow::{Context, Result, bail, ensure};
@@ -17,34 +18,35 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a job does: `$1` is the session's folder, `$2` the number of its first task.
+/// Batch script: `$1` is the session's folder, `$2` the number of the first task.
 const SCRIPT: &str = "#!/bin/sh\n\
     exec \"$1\"/bin/speedwell perform-parcel \"$1\" \"$(($2 + SLURM_ARRAY_TASK_ID))\"\n";
-/// Where programs of a step are: the folders of the Filesystem Hierarchy Standard.
+/// PATH of a step: the standard folders of the Filesystem Hierarchy Standard.
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// How long work waits for a controller that is away, and between two tries.
+/// How long to retry while the controller is unreachable, and the interval between tries.
 const AWAY: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(2)];
-/// What programs of Slurm end with when nobody has heard them.
+/// Error of Slurm's programs when the controller is unreachable.
 const UNHEARD: &str = "Unable to contact slurm controller";
-/// Indexes of an array where Slurm does not say how many it takes: what it takes unless it is told otherwise.
+/// Default MaxArraySize, for configurations that do not show it.
 const USUAL_ARRAY: u32 = 1001;
 
-/// The queue of Slurm.
+/// The Slurm scheduler.
 #[derive(Debug)]
 pub struct Slurm {
     options: SlurmOptions,
     folder: PathBuf,
     named: Vec<MachineEntry>,
-    /// The configuration of Slurm, where it is not the usual one.
+    /// Path of a non-default Slurm configuration.
     conf: Option<PathBuf>,
-    /// Indexes of an array are below this, once it is known.
+    /// Exclusive upper bound of array indexes, once queried.
     array_limit: Option<u32>,
-    /// The job whose machines are reached without a job of their own.
+    /// The allocation whose machines are reached by steps instead of new jobs.
     pub(super) allocation: Option<Allocation>,
 }
 
 impl Slurm {
-    /// The nodes of a partition. `folder` is seen by all of them, and `named` adds labels to some.
+    /// Creates an engine for the nodes of a partition. All of them share `folder`; `named` adds
+    /// labels to some.
     pub fn new(options: SlurmOptions, folder: PathBuf, named: Vec<MachineEntry>) -> Slurm {
         Slurm {
             options,
@@ -56,7 +58,7 @@ impl Slurm {
         }
     }
 
-    /// The same, by the configuration in this file.
+    /// Uses this Slurm configuration.
     pub fn with_conf(self, conf: PathBuf) -> Slurm {
         Slurm {
             conf: Some(conf),
@@ -65,7 +67,7 @@ impl Slurm {
     }
 
     pub(super) fn machines(&self) -> Result<Vec<FleetMachine>> {
-        // A reason may hold anything, so it comes last.
+        // The reason may contain any character, so it is the last column.
         let mut sinfo = self.program("sinfo");
         sinfo.args(["-h", "-N", "-o", "%N|%T|%f|%E"]);
         sinfo.args(self.options.partition.iter().flat_map(|name| ["-p", name]));
@@ -74,7 +76,7 @@ impl Slurm {
             let mut columns = line.splitn(4, '|');
             let mut next = || columns.next().unwrap_or_default().trim().to_owned();
             let (name, state, features, reason) = (next(), next(), next(), next());
-            // A node is listed once for each partition.
+            // sinfo lists a node once per partition.
             if machines.iter().any(|known| known.name == name) {
                 continue;
             }
@@ -107,7 +109,7 @@ impl Slurm {
             match submitted {
                 Ok(id) => jobs.push(id),
                 Err(error) => {
-                    // A part of the work must not run while its whole counts as refused.
+                    // Do not leave part of the work running when the submission as a whole fails.
                     let _ = self.cancel(&[JobId(jobs.join(","))]);
                     return Err(error);
                 }
@@ -117,14 +119,14 @@ impl Slurm {
         Ok(Submitted { job, lines: None })
     }
 
-    /// Submits one array.
+    /// Submits one array and returns its job number.
     fn array(&self, work: &Work, first: u32, indexes: &[u32]) -> Result<String> {
         let indexes: Vec<String> = indexes.iter().map(u32::to_string).collect();
         let mut sbatch = self.program("sbatch");
         sbatch.args(["--parsable", "--job-name=speedwell", "--no-requeue"]);
-        // Nothing of our own environment goes along: the job has that of a login there.
+        // Do not export our environment: the job gets that of a login.
         sbatch.args(["--output=/dev/null", "--chdir=/", "--export=NONE"]);
-        // One after the other: they share a machine.
+        // Run the tasks one at a time: they share a machine.
         sbatch.arg(format!("--array={}%1", indexes.join(",")));
         sbatch.args(self.exclusive(&work.machine));
         sbatch.args(self.wishes());
@@ -143,7 +145,6 @@ impl Slurm {
         Ok(id.to_owned())
     }
 
-    /// The whole of one machine.
     fn exclusive(&self, machine: &str) -> [String; 3] {
         [
             "--exclusive".to_owned(),
@@ -152,7 +153,7 @@ impl Slurm {
         ]
     }
 
-    /// What the fleet's file asks for.
+    /// Options from the fleet file.
     pub(super) fn wishes(&self) -> Vec<String> {
         let SlurmOptions {
             partition,
@@ -180,7 +181,7 @@ impl Slurm {
         .collect()
     }
 
-    /// One question for all jobs.
+    /// Queries the states of all jobs with one squeue.
     pub(super) fn state(&self, jobs: &[JobId]) -> Result<Vec<JobState>> {
         let mut squeue = self.program("squeue");
         squeue.args(["-h", "--me", "-t", "all", "-o", "%F|%T|%r"]);
@@ -194,7 +195,7 @@ impl Slurm {
             return Ok(());
         }
         match said(self.program("scancel").args(&ids)) {
-            // It is over, and forgotten already.
+            // The job has ended and Slurm has forgotten it.
             Err(error) if error.to_string().contains("Invalid job id") => Ok(()),
             other => other.map(drop),
         }
@@ -211,7 +212,7 @@ impl Slurm {
             "--ntasks=1",
             "--chdir=/",
         ]);
-        // A step has no login, so it is told where programs are.
+        // A step has no login shell, so set PATH.
         srun.arg(format!("--export=PATH={SEARCH_PATH}"));
         match self.step_on(machine) {
             Some(options) => srun.args(options),
@@ -219,7 +220,8 @@ impl Slurm {
         };
         srun.args(words);
         srun.stdin(Stdio::piped()).stdout(Stdio::piped());
-        // Ctrl-C is for us alone; the other end hears of it over the line.
+        // Own process group: Ctrl-C must reach us only; the other end is notified over the
+        // connection.
         srun.process_group(0);
         srun.stderr(Stdio::piped())
             .spawn()
@@ -245,7 +247,7 @@ impl Slurm {
         if let Some(conf) = &self.conf {
             command.env("SLURM_CONF", conf);
         }
-        // Its programs take options from variables as well, and only ours are meant.
+        // Slurm's programs read options from the environment as well; use only ours.
         let is_option = |name: &str| {
             [
                 "SALLOC_", "SBATCH_", "SRUN_", "SQUEUE_", "SINFO_", "SCANCEL_",
@@ -258,13 +260,14 @@ impl Slurm {
                 command.env_remove(name);
             }
         }
-        // Reasons are shown as they are, and must be of one language.
+        // Reasons are displayed as they are, so fix the language.
         command.env("LC_ALL", "C").current_dir("/");
         command
     }
 }
 
-/// Numbers of tasks as arrays, each with what its indexes are counted from: an index is below `limit`.
+/// Groups task numbers into arrays, each with its first number and the offsets from it, which are
+/// below `limit`.
 fn arrays(numbers: &[u32], limit: u32) -> Vec<(u32, Vec<u32>)> {
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();
@@ -279,13 +282,12 @@ fn arrays(numbers: &[u32], limit: u32) -> Vec<(u32, Vec<u32>)> {
     arrays
 }
 
-/// The arrays of a job.
 fn ids(job: &JobId) -> impl Iterator<Item = &str> {
     job.0.split(',').filter(|id| !id.is_empty())
 }
 
-/// What the rows of a queue (`ARRAY|STATE|REASON`) say of a job. One that is not there is over: Slurm forgets jobs some minutes
-/// after their end.
+/// Derives a job's state from the rows of the queue (`ARRAY|STATE|REASON`). A missing job has
+/// ended: Slurm forgets jobs some minutes after their end.
 fn of_queue(job: &JobId, rows: &str) -> JobState {
     let mut waiting = None;
     let mut failed = None;
@@ -301,7 +303,8 @@ fn of_queue(job: &JobId, rows: &str) -> JobState {
                 return JobState::Running;
             }
             "PENDING" | "SUSPENDED" | "STOPPED" | "REQUEUED" | "RESIZING" | "REQUEUE_HOLD" => {
-                // The limit of one task at a time says nothing: the one before it is what is waited for.
+                // JobArrayTaskLimit only says that an earlier task still has to run; prefer any
+                // other reason.
                 if waiting.is_none() || reason != "JobArrayTaskLimit" {
                     waiting = Some(reason.to_owned());
                 }
@@ -323,14 +326,16 @@ fn of_queue(job: &JobId, rows: &str) -> JobState {
     }
 }
 
-/// What `sinfo` says of a node: `idle`, `allocated*`, `drained`, with a sign for what is the matter besides.
+/// Maps a node state of `sinfo`, such as `idle`, `allocated*` or `drained`; a trailing sign is a
+/// flag.
 fn state_of(state: &str, reason: &str) -> MachineState {
     let word = state.trim_end_matches(|last: char| !last.is_ascii_alphanumeric());
     let does_not_answer = state.ends_with('*');
     match word {
         _ if does_not_answer => MachineState::Unfit("it does not answer".to_owned()),
         "idle" => MachineState::Free,
-        // The scheduler plans a node for a job that waits, or keeps it free beside one that has it for itself.
+        // Planned: the scheduler holds the node for a pending job. Blocked: it is kept free next to
+        // an exclusive job.
         "allocated" | "mixed" | "completing" | "reserved" | "planned" | "blocked" => {
             MachineState::Busy
         }
@@ -339,15 +344,15 @@ fn state_of(state: &str, reason: &str) -> MachineState {
     }
 }
 
-/// What a program prints.
+/// Runs a program and returns its output.
 ///
 /// # Errors
-/// It fails; the message is its own.
+/// Fails if the program fails; the message is the program's own.
 pub(super) fn said(command: &mut Command) -> Result<String> {
     answer(command, "")
 }
 
-/// What a program prints when it is given `input`.
+/// Runs a program with this input and returns its output.
 fn answer(command: &mut Command, input: &str) -> Result<String> {
     let program = Path::new(command.get_program()).display().to_string();
     let child = (command.stdin(Stdio::piped()).stdout(Stdio::piped()))
@@ -357,7 +362,7 @@ fn answer(command: &mut Command, input: &str) -> Result<String> {
         format!("cannot start '{program}'\nhint: the programs of Slurm have to be here, too")
     })?;
     if let Some(mut stdin) = child.stdin.take() {
-        // One that does not read has failed, and says why.
+        // A program that does not read its input has failed; its status and stderr say why.
         let _ = stdin.write_all(input.as_bytes());
     }
     let output = child.wait_with_output()?;
@@ -370,8 +375,8 @@ fn answer(command: &mut Command, input: &str) -> Result<String> {
     )
 }
 
-/// The same, asked again for a while if the controller is away: nobody has heard it, and one that is started anew is there after
-/// seconds.
+/// Like [`answer`], but retries for a while if the controller is unreachable: the request had no
+/// effect, and a restarting controller is back within seconds.
 fn patient_answer(command: &mut Command, input: &str) -> Result<String> {
     let begin = Instant::now();
     loop {
@@ -385,7 +390,7 @@ fn patient_answer(command: &mut Command, input: &str) -> Result<String> {
     }
 }
 
-/// Why a program of Slurm failed: the last line of what it complained of, without its own name.
+/// Extracts the last line of a Slurm program's stderr, without the program's name.
 pub(super) fn reason<'a>(program: &str, complaint: &'a str) -> &'a str {
     let mut lines = complaint.lines().map(str::trim);
     let last = lines.rfind(|line| !line.is_empty());

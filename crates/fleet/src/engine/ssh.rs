@@ -1,9 +1,10 @@
-//! Machines without a scheduler, each at the end of a line by OpenSSH's client. `~/.ssh/config` decides user, port, key and jump
-//! host; that a host is the one it was is checked there, too.
+//! Machines without a scheduler, reached with OpenSSH's client. `~/.ssh/config` decides user, port,
+//! key and jump host; ssh also verifies the host key.
 //!
-//! The line is the worker's lease: it reads what it is to do from its input, and ends when that ends, so that no worker outlives
-//! its coordinator. What is said to a remote shell are words of the program and folders that [`speedwell_suite::fleet`] has
-//! checked, in quotes; everything else goes through the line. Start at [`Ssh::submit`].
+//! The connection is the worker's lease: the worker reads its instructions from stdin and exits
+//! when stdin is closed, so no worker outlives its coordinator. The remote shell sees only fixed
+//! words and quoted folders that [`speedwell_suite::fleet`] has validated; all other data goes
+//! through stdin. Start at [`Ssh::submit`].
 
 use super::{FleetMachine, JobId, JobState, MachineState, Submitted, Work};
 use crate::detached;
@@ -19,9 +20,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Options of every line. Nothing is asked of a person, nothing is forwarded, and a machine that does not answer for 15 s is
-/// given up. A connection that the user keeps open is used; none is made for others to use, since it would outlive us, and its end would
-/// be that of all lines through it.
+/// Options of every connection: no prompts, no forwarding, and a timeout of 15 s for a machine that
+/// stops responding. An existing ControlMaster connection of the user is used, but none is created:
+/// it would outlive us, and its end would break all connections through it.
 const OPTIONS: [&str; 13] = [
     "-T",
     "-a",
@@ -37,19 +38,20 @@ const OPTIONS: [&str; 13] = [
     "-o",
     "ControlMaster=no",
 ];
-/// What ssh ends with where the line itself failed.
+/// Exit status of ssh when the connection itself fails.
 const NO_LINE: i32 = 255;
-/// What a line ends with that has read what there is of a worker that goes on.
+/// Exit status of a remote reader that has reached the end of the spools of a running worker.
 pub const STILL_RUNNING: i32 = 3;
-/// What is kept of what a line complains of.
+/// Bytes of stderr kept per connection.
 const COMPLAINT_BYTES: usize = 4096;
-/// How long a worker gets to end by itself when its lease has ended.
+/// How long a worker may take to exit after its lease ends.
 const GRACE: Duration = Duration::from_secs(2);
-/// Asks whether a worker has the machine, without disturbing it: `$1` is the fleet's folder there.
+/// Checks whether a worker holds the machine, without disturbing it: `$1` is the fleet folder
+/// there.
 const PROBE: &str = r#"for lock in /run/lock/speedwell.lock "$1/speedwell.lock"; do
 [ ! -e "$lock" ] || flock -s -n "$lock" true || { echo busy; exit; }; done; echo free"#;
 
-/// Lines to machines.
+/// Connections to machines.
 #[derive(Debug)]
 pub struct Ssh {
     config: Option<PathBuf>,
@@ -57,28 +59,29 @@ pub struct Ssh {
     jobs: BTreeMap<JobId, Job>,
 }
 
-/// A worker at the other end of a line.
+/// A worker at the other end of a connection.
 #[derive(Debug)]
 struct Job {
     line: Child,
-    /// The lease; nothing once it has ended.
+    /// The lease; `None` once it has ended.
     lease: Option<ChildStdin>,
-    /// Where a worker is that the line only listens to: the machine, and the folder of the session there.
+    /// For a connection that only follows a detached worker: the machine and the session's folder
+    /// there.
     listens_to: Option<(String, PathBuf)>,
     complaint: Complaint,
 }
 
-/// What a line complains of, as it comes.
+/// Tail of a connection's stderr, filled as it arrives.
 #[derive(Debug, Default)]
 struct Complaint {
     said: Arc<Mutex<Vec<u8>>>,
-    /// Ends with the thread that reads.
     reading: Option<JoinHandle<()>>,
 }
 
 impl Complaint {
-    /// The last line of it, of a line that has ended. What it said is read soon after, unless a process that is not ours keeps
-    /// the pipe open: connections that several lines share do.
+    /// Returns the last line of stderr after the connection has ended. Waits until all of it is
+    /// read, but not for long: another process, such as a shared ControlMaster connection, may keep
+    /// the pipe open.
     fn last_line(&self) -> String {
         let until = Instant::now() + GRACE;
         let is_read = || self.reading.as_ref().is_none_or(JoinHandle::is_finished);
@@ -90,7 +93,7 @@ impl Complaint {
 }
 
 impl Ssh {
-    /// Lines to these machines; `config` takes the place of `~/.ssh/config`.
+    /// Creates an engine for these machines; `config` replaces `~/.ssh/config`.
     pub fn new(machines: Vec<FleetMachine>, config: Option<PathBuf>) -> Ssh {
         Ssh {
             config,
@@ -99,7 +102,7 @@ impl Ssh {
         }
     }
 
-    /// Asks all machines at once.
+    /// Queries all machines in parallel.
     pub(super) fn machines(&self) -> Vec<FleetMachine> {
         let ask = |machine: &FleetMachine| FleetMachine {
             state: self.ask(machine),
@@ -149,7 +152,7 @@ impl Ssh {
         let complaint = gather(&mut child);
         let (lines, mut lease) = (child.stdout.take(), child.stdin.take());
         if let Some(lease) = &mut lease {
-            // A line that failed says by its end why it cannot be written to.
+            // Ignore errors: the exit of a failed connection tells why.
             let _ = lease.write_all(orders.as_bytes());
             let _ = lease.flush();
         }
@@ -164,7 +167,7 @@ impl Ssh {
         Ok(Submitted { job, lines })
     }
 
-    /// Opens a line that listens to a worker that nobody holds.
+    /// Connects to a detached worker to read its spools.
     pub(super) fn take_up(
         &mut self,
         machine: &str,
@@ -190,7 +193,6 @@ impl Ssh {
         Ok(lines)
     }
 
-    /// Ends a worker that nobody holds.
     fn end(&self, machine: &str, folder: &Path, job: &JobId) -> Result<()> {
         let place = folder.to_string_lossy();
         let program = format!("{place}/bin/speedwell");
@@ -218,7 +220,7 @@ impl Ssh {
         }
     }
 
-    /// Takes the leases of all jobs, and cuts the lines that stay.
+    /// Cancels detached workers, then releases all leases and closes the connections.
     pub(super) fn cancel(&mut self, jobs: &[JobId]) -> Result<()> {
         for id in jobs {
             let there = self.jobs.get(id).and_then(|job| job.listens_to.clone());
@@ -229,7 +231,7 @@ impl Ssh {
         self.let_go(jobs)
     }
 
-    /// Ends lines, and with them the workers that they hold.
+    /// Closes connections, which ends the workers that hold them as leases.
     fn let_go(&mut self, jobs: &[JobId]) -> Result<()> {
         for id in jobs {
             if let Some(job) = self.jobs.get_mut(id) {
@@ -257,21 +259,22 @@ impl Ssh {
         self.ensure_known(machine)?;
         let mut line = self.line(machine, words);
         line.stdin(Stdio::piped()).stdout(Stdio::piped());
-        // Ctrl-C is for us alone; the other end hears of it over the line.
+        // Own process group: Ctrl-C must reach us only; the other end is notified over the
+        // connection.
         line.process_group(0);
         line.stderr(Stdio::piped())
             .spawn()
             .context("cannot start 'ssh'")
     }
 
-    /// A line to a machine; the words are quoted for the shell that sshd starts there.
+    /// An ssh command for a machine; quotes the words for the shell that sshd starts.
     fn line(&self, machine: &str, words: &[&str]) -> Command {
         let mut ssh = Command::new("ssh");
         ssh.args(OPTIONS);
         if let Some(config) = &self.config {
             ssh.arg("-F").arg(config);
         }
-        // What ssh says is looked at, so it has to be in one language.
+        // ssh's messages are matched by text, so fix the language.
         ssh.arg("--")
             .arg(machine)
             .args(words.iter().map(|word| quote(word)));
@@ -288,15 +291,16 @@ impl Ssh {
 }
 
 impl Drop for Ssh {
-    /// No worker outlives its coordinator: their leases end with us, in whatever way we end.
+    /// Ends all workers: none outlives its coordinator. Leases end with this process, however it
+    /// ends.
     fn drop(&mut self) {
         let jobs: Vec<JobId> = self.jobs.keys().cloned().collect();
-        // A line that cannot be ended now ends with this process.
+        // Ignore errors: the exit of this process closes what remains.
         let _ = self.let_go(&jobs);
     }
 }
 
-/// Reads what a line complains of, in a thread that ends with the line.
+/// Reads stderr in a thread that ends with the connection.
 fn gather(child: &mut Child) -> Complaint {
     let Some(mut stderr) = child.stderr.take() else {
         return Complaint::default();
@@ -318,14 +322,13 @@ fn gather(child: &mut Child) -> Complaint {
     }
 }
 
-/// The last line that is not empty.
 fn last_line(said: &[u8]) -> String {
     let said = String::from_utf8_lossy(said);
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.next_back().unwrap_or_default().to_owned()
 }
 
-/// Why a machine does not answer, with what can be done about it.
+/// Explains why a machine does not answer and what to do about it.
 fn reason(machine: &str, said: &[u8]) -> String {
     let said = last_line(said);
     if said.contains("Host key verification failed") {

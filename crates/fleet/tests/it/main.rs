@@ -1,5 +1,5 @@
-//! Engines with real machines: Slurm and sshd on this host, each started by the test and gone with it. What is not installed is
-//! skipped.
+//! Tests the engines with real machines: Slurm and sshd on this host, each started and stopped by
+//! the test. Skips what is not installed.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,11 +14,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How long a machine may take for anything, however busy it is.
+/// Timeout for a single operation, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A folder of a session whose program does `script` in the place of Speedwell. A process of its own writes it: this one may be
-/// starting others, which would hold it open for writing until they have become their programs (execve(2), ETXTBSY).
+/// Creates a session folder whose program is this script. A separate process writes the script:
+/// this process may fork concurrently, and the child would inherit the open descriptor until it
+/// calls execve, which makes starting the script fail with ETXTBSY (execve(2)).
 fn session(folder: &Path, script: &str) -> PathBuf {
     let session = folder.join("session");
     std::fs::create_dir_all(session.join("bin")).unwrap();
@@ -45,7 +46,7 @@ fn work(machine: &str, folder: &Path, tasks: &[u32]) -> Work {
     }
 }
 
-/// Asks for the state of a job until it is one that is waited for.
+/// Polls a job until its state matches.
 #[track_caller]
 fn wait_for(engine: &mut Engine, job: &JobId, wanted: impl Fn(&JobState) -> bool) -> JobState {
     let begun = Instant::now();
@@ -63,7 +64,7 @@ fn is_over(state: &JobState) -> bool {
     matches!(state, JobState::Ended(_))
 }
 
-/// Waits until a file has that text.
+/// Waits until a file has this content.
 #[track_caller]
 fn wait_for_text(file: &Path, wanted: &str) {
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! The engine of Slurm with a controller and three machines.
+//! The Slurm engine with a controller and three machines.
 
 use crate::{is_over, names_and_states, session, wait_for, wait_for_text, wait_until, work};
 use speedwell_fixtures::lab;
@@ -6,7 +6,7 @@ use speedwell_fleet::{Component, Engine, JobState, MachineState, Slurm};
 use speedwell_suite::fleet::SlurmOptions;
 use std::io::{BufRead, BufReader, Read, Write};
 
-/// A cluster, and the engine for it; nothing where there can be none.
+/// A cluster and an engine for it; `None` if Slurm is unavailable.
 fn lab() -> Option<(lab::Slurm, Engine)> {
     let slurm = lab::Slurm::start();
     let slurm = slurm.inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
@@ -28,7 +28,7 @@ fn tasks_of_a_job_are_performed_one_after_the_other_on_their_machine() {
     let Some((slurm, mut engine)) = lab() else {
         return;
     };
-    // The machines are one host, so the name is what Slurm calls it; nothing of our environment is there.
+    // All machines are this host, so print Slurm's node name. Our environment must not be visible.
     let script = r#"echo "$SLURMD_NODENAME $1 $3 ${CARGO_MANIFEST_DIR-}" >>"$2/done""#;
     let folder = session(&slurm.folder(), script);
     let submitted = engine.submit(&work("n2", &folder, &[7, 9, 2000])).unwrap();
@@ -75,7 +75,7 @@ fn a_job_waits_for_its_machine_is_cancelled_and_says_why_it_failed() {
     let states = names_and_states(&machines);
     assert_eq!(states[0], ("n1", &MachineState::Busy));
     assert_eq!(states[1], ("n2", &MachineState::Free));
-    // The machine is exclusive, so the second waits.
+    // The machine is exclusive, so the second job waits.
     let second = engine.submit(&work("n1", &folder, &[2])).unwrap().job;
     let waiting = wait_for(
         &mut engine,
@@ -95,7 +95,7 @@ fn a_job_waits_for_its_machine_is_cancelled_and_says_why_it_failed() {
         ended,
         JobState::Ended(Some("FAILED (NonZeroExitCode)".into()))
     );
-    // What is over may be cancelled again.
+    // Canceling an ended job is not an error.
     engine.cancel(&[first, second]).unwrap();
 }
 
@@ -136,7 +136,7 @@ fn a_drained_machine_and_an_unknown_partition_are_named_with_slurms_reason() {
         refused,
         "sbatch: Batch job submission failed: Invalid node name specified"
     );
-    // A line goes to the machine that is named, and words are what they are.
+    // A connection goes to the named machine, and its words are not interpreted.
     let mut line = engine
         .reach(
             "n2",
@@ -160,7 +160,7 @@ fn a_drained_machine_and_an_unknown_partition_are_named_with_slurms_reason() {
     assert!(line.wait().unwrap().success());
 }
 
-/// Machines for a part, of which these are named.
+/// A component with this many machines, some of them named.
 fn component(machines: u32, these: &[&str]) -> Component {
     Component {
         machines,
@@ -186,7 +186,7 @@ fn one_job_has_the_machines_of_all_parts_as_long_as_its_lease() {
     assert_eq!(own, ["n1", "n3", "n2"]);
     assert!(lease.addresses.values().all(|own| own.is_loopback()));
     assert_eq!(lease.addresses.len(), 3);
-    // Two lines at once share what the machine has.
+    // Two concurrent connections share the machine.
     let mut engine = engine.within(Some(&lease.allocation));
     let words = ["sh", "-c", "echo $SLURMD_NODENAME $SLURM_JOB_ID; cat"];
     let mut lines = ["n2", "n2", "n3"].map(|name| engine.reach(name, &words).unwrap());

@@ -1,4 +1,4 @@
-//! The engine of ssh with an sshd on this host.
+//! The ssh engine with an sshd on this host.
 
 use crate::{is_over, names_and_states, session, wait_for, wait_for_text, work};
 use speedwell_fixtures::lab::{HOSTS, Sshd};
@@ -17,7 +17,7 @@ fn machine(name: &str, folder: &Path) -> FleetMachine {
     }
 }
 
-/// A server, and the engine for its hosts and one that is not there.
+/// A server, and an engine for its hosts and one unreachable host.
 fn lab() -> Option<(Sshd, Engine)> {
     let sshd = Sshd::start();
     let sshd = sshd.inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
@@ -48,7 +48,7 @@ fn a_worker_reads_its_orders_and_writes_its_lines_through_ssh() {
         ended,
         JobState::Ended(Some("the worker ended: exit status: 4: gone".into()))
     );
-    // Words of a line are what they are, whatever a shell would make of them.
+    // Words are passed literally, even if a shell would interpret them.
     let mut line = engine.reach("m1", &["tr", "a-z", "A-Z$('"]).unwrap();
     line.stdin.take().unwrap().write_all(b"ready").unwrap();
     let mut said = String::new();
@@ -77,7 +77,7 @@ fn a_worker_ends_with_its_lease_and_a_cut_line_says_so() {
     engine.cancel(std::slice::from_ref(&job)).unwrap();
     wait_for_text(&folder.join("ended"), "ended\n");
     assert!(is_over(&engine.state(&[job]).unwrap()[0]));
-    // The same when the coordinator is killed: its end of the line is closed by the kernel.
+    // The same when the coordinator is killed: the kernel closes its end of the connection.
     std::fs::remove_file(folder.join("ended")).unwrap();
     std::fs::remove_file(folder.join("worker")).unwrap();
     let job = engine.submit(&work("m3", &folder, &[1])).unwrap().job;
@@ -107,7 +107,7 @@ fn machines_are_free_busy_or_say_why_they_cannot_be_had() {
         all[..3],
         [MachineState::Free, MachineState::Free, MachineState::Free]
     );
-    // Nobody listens on port 22 of that address, or it is a host that we do not know.
+    // Either nothing listens on port 22 of that address, or its host key is unknown.
     assert!(matches!(&all[3], MachineState::Unfit(_)), "{all:?}");
     let mut holder = Command::new("flock");
     holder.arg(&lock).args(["sh", "-c", "echo held; cat"]);
@@ -121,7 +121,7 @@ fn machines_are_free_busy_or_say_why_they_cannot_be_had() {
     drop(holder.stdin.take());
     holder.wait().unwrap();
     assert_eq!(states(&mut engine)[0], MachineState::Free);
-    // A key that changed is never accepted.
+    // A changed host key is never accepted.
     let known = sshd.config().with_file_name("known");
     std::fs::write(&known, "").unwrap();
     let MachineState::Unfit(why) = &states(&mut engine)[0] else {
@@ -147,13 +147,13 @@ fn a_program_is_sent_once_and_again_only_when_it_differs() {
     let first = written();
     assert_eq!(program::send(&mut engine, &machine, &own).unwrap(), place);
     assert_eq!(written(), first, "it was there");
-    // What is damaged is sent again, and what is another program has another name.
+    // A damaged program is sent again; a different program gets a different name.
     std::fs::write(&place, "exit").unwrap();
     assert_eq!(program::send(&mut engine, &machine, &own).unwrap(), place);
     assert_eq!(std::fs::read(&place).unwrap(), std::fs::read(&own).unwrap());
     let other = session(&folder, "echo two").join("bin/speedwell");
     assert_ne!(program::send(&mut engine, &machine, &other).unwrap(), place);
-    // One that the fleet's file names is there already.
+    // A program configured in the fleet file is not sent.
     let named = FleetMachine {
         binary: Some("/opt/speedwell".into()),
         ..machine.clone()
@@ -162,7 +162,7 @@ fn a_program_is_sent_once_and_again_only_when_it_differs() {
         program::send(&mut engine, &named, &own).unwrap(),
         Path::new("/opt/speedwell")
     );
-    // A program that does not run there says why.
+    // A program that does not run there reports why.
     let error = check::ask(&mut engine, &machine, &place).unwrap_err();
     assert!(
         format!("{error:#}").contains("'one' is no time"),

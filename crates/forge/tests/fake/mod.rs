@@ -1,7 +1,7 @@
-//! A forge that a test made up: it keeps the comments and statuses of one pull request, in the shapes that the interfaces of
-//! GitHub, GitLab and Gitea have for programs, and fails when it is told to.
+//! A fake forge: keeps the comments and statuses of one pull request, in the formats of the APIs of
+//! GitHub, GitLab and Gitea, and fails on request.
 
-// Two programs of tests have it, and neither uses all of it.
+// Two test binaries use this module, and neither uses all of it.
 #![allow(dead_code)]
 
 use serde_json::{Value, json};
@@ -12,20 +12,20 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
-/// What goes wrong with the next request.
+/// How the next request fails.
 #[derive(Debug, Clone)]
 pub enum Fault {
-    /// A status, without words.
+    /// A status without a message.
     Status(u16),
-    /// A status with the words of the forge.
+    /// A status with the forge's message.
     Words(u16, &'static str),
-    /// A status, and so many seconds to wait.
+    /// A status, with a Retry-After header in seconds.
     RetryAfter(u16, u32),
-    /// No answer.
+    /// No response.
     Close,
 }
 
-/// A comment that is there.
+/// An existing comment.
 #[derive(Debug, Clone)]
 pub struct Comment {
     pub id: u64,
@@ -50,7 +50,7 @@ struct Kept {
     requests: usize,
 }
 
-/// A forge at an address of this machine, for as long as the test.
+/// A forge at a local address, for the duration of the test.
 pub struct Fake {
     pub forge: Forge,
     pub address: String,
@@ -66,7 +66,7 @@ struct Asked {
 }
 
 impl Fake {
-    /// Who the token is of.
+    /// Name of the token's user.
     pub const ME: &'static str = "measurer";
 
     pub fn of(forge: Forge) -> Fake {
@@ -86,7 +86,7 @@ impl Fake {
         }
     }
 
-    /// One whose token is that of a job, which may not ask who it is.
+    /// Makes the token that of a job, which may not query its user.
     pub fn of_a_job(self) -> Fake {
         self.kept().is_job = true;
         self
@@ -112,7 +112,7 @@ impl Fake {
         self.kept().requests
     }
 
-    /// How many requests came without our token.
+    /// Number of requests without our token.
     pub fn foreign_tokens(&self) -> usize {
         self.kept().foreign_tokens
     }
@@ -125,7 +125,7 @@ impl Fake {
         self.kept().refused = Some(status);
     }
 
-    /// Refuses comments, and takes statuses.
+    /// Refuses comments but accepts statuses.
     pub fn refuse_comments(&self, status: u16) {
         let mut kept = self.kept();
         (kept.refused, kept.refuses_comments_alone) = (Some(status), true);
@@ -135,12 +135,12 @@ impl Fake {
         self.kept().refused = None;
     }
 
-    /// Another job of ours writes this just before the next comment is written.
+    /// Makes another job of ours write this just before the next comment is written.
     pub fn write_before_the_next(&self, body: &str) {
         self.kept().before_next = Some(body.to_owned());
     }
 
-    /// Another job of ours sets this just before the next status is set.
+    /// Makes another job of ours set this just before the next status is set.
     pub fn set_before_the_next(&self, status: Value) {
         self.kept().status_before_next = Some(status);
     }
@@ -254,7 +254,7 @@ fn handle(forge: Forge, kept: &mut Kept, asked: &Asked) -> (u16, String, String)
     change(forge, kept, asked, path, [comments, one])
 }
 
-/// The statuses of a commit, the newest first, in the words of the forge.
+/// The statuses of a commit, newest first, in the format of the forge.
 fn statuses(forge: Forge, kept: &Kept, path: &str) -> (u16, String, String) {
     let is_asked_for = |status: &&Value| {
         let sha = status["sha"].as_str().unwrap_or_default();
@@ -272,7 +272,7 @@ fn statuses(forge: Forge, kept: &Kept, path: &str) -> (u16, String, String) {
     (200, String::new(), body)
 }
 
-/// Writes, edits or removes a comment, or sets a status.
+/// Creates, edits or removes a comment, or sets a status.
 fn change(
     forge: Forge,
     kept: &mut Kept,
@@ -325,7 +325,7 @@ fn change(
     }
 }
 
-/// A page of the comments; Gitea knows no pages of them.
+/// A page of the comments; Gitea does not split them into pages.
 fn list(forge: Forge, kept: &Kept, query: &str) -> (u16, String, String) {
     let number = |name: &str| {
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
@@ -397,6 +397,6 @@ fn write(mut stream: &TcpStream, status: u16, fields: &str, body: &str) {
         "HTTP/1.1 {status} x\r\ncontent-length: {}\r\nconnection: close\r\n{fields}\r\n",
         body.len()
     );
-    // Whoever asked may have left.
+    // The client may have disconnected.
     let _ = stream.write_all((head + body).as_bytes());
 }

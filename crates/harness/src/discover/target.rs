@@ -91,7 +91,7 @@ pub fn sources(target: &str, here: &Path, known: &Known) -> anyhow::Result<Vec<S
         bail!(
             "no benchmarks found in '{target}'\nhint: a benchmark is a JavaScript file that calls \
              createBenchmark, a C++ file that includes speedwell.hpp, a Python file that imports \
-             speedwell, a definition file (.toml), or one of another suite (docs/guide/suites.md), in a folder that is \
+             speedwell, a definition file (.toml), or one of another suite (docs/reference/suites.md), in a folder that is \
              its group"
         );
     }

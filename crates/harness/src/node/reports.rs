@@ -27,6 +27,8 @@ pub struct Reports {
     /// Shim of the process's HTTP tool, which has more details than the report.
     pub shim: Option<Shim>,
     test: bool,
+    /// Metrics and checksums that arrived before the report of their case.
+    early: Vec<Json>,
 }
 
 impl Reports {
@@ -39,6 +41,7 @@ impl Reports {
             expected,
             shim: None,
             test,
+            early: Vec::new(),
         }
     }
 
@@ -65,22 +68,19 @@ impl Reports {
         let (seen, fault) = observe(self.case_of(message), &rate, self.test);
         self.fault = self.fault.take().or(fault);
         self.observations.push(seen);
+        for message in std::mem::take(&mut self.early) {
+            self.detail(message);
+        }
     }
 
-    /// Adds a further metric to the case reported last.
-    fn metric(&mut self, message: &Json) {
-        let metric = &message["metric"];
-        let (Some(name), Some(value)) = (metric["name"].as_str(), metric["value"].as_f64()) else {
-            return;
-        };
-        let unit = metric["unit"].as_str().unwrap_or_default();
-        let better = match metric["better"].as_str() {
-            Some("higher") => Better::Higher,
-            Some("lower") => Better::Lower,
-            _ => Better::of_unit(unit),
-        };
-        if let Some(last) = self.observations.last_mut() {
-            last.add(Metric::new(name, unit, better), value);
+    /// Adds a metric or a checksum to its case, or keeps it until the case is reported.
+    fn detail(&mut self, message: Json) {
+        let case = self.case_of(&message).id();
+        let mut reported = self.observations.iter_mut().rev();
+        match reported.find(|seen| seen.case.id() == case) {
+            Some(seen) if message["type"] == "metric" => add_metric(seen, &message["metric"]),
+            Some(seen) => seen.check = message["text"].as_str().map(str::to_owned),
+            None => self.early.push(message),
         }
     }
 
@@ -100,6 +100,19 @@ impl Reports {
         }
         Case::new(name.unwrap_or_default(), values)
     }
+}
+
+fn add_metric(seen: &mut Observation, metric: &Json) {
+    let (Some(name), Some(value)) = (metric["name"].as_str(), metric["value"].as_f64()) else {
+        return;
+    };
+    let unit = metric["unit"].as_str().unwrap_or_default();
+    let better = match metric["better"].as_str() {
+        Some("higher") => Better::Higher,
+        Some("lower") => Better::Lower,
+        _ => Better::of_unit(unit),
+    };
+    seen.add(Metric::new(name, unit, better), value);
 }
 
 fn parameter_value(json: &Json) -> Value {
@@ -124,12 +137,7 @@ impl Conversation for Reports {
                 self.expected = self.expected.or(length);
             }
             Some("report") => self.report(&message),
-            Some("metric") => self.metric(&message),
-            Some("check") => {
-                if let Some(last) = self.observations.last_mut() {
-                    last.check = message["text"].as_str().map(str::to_owned);
-                }
-            }
+            Some("metric" | "check") => self.detail(message),
             _ => {}
         }
         if self.expected == Some(self.observations.len()) {
@@ -188,5 +196,37 @@ mod tests {
         let two = CONFIG.replace(":1}", ":2}");
         let told = after(&[&two, REPORT]).verdict().unwrap().to_string();
         assert_eq!(told, "reported 1 of 2 cases");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_and_checksums_belong_to_the_case_that_they_name() {
+        let mut reports = Reports::new(Some(2), None, false);
+        let report = r#"{"type":"report","name":"g/a.js","conf":{"n":N},"rate":10,"time":0.5}"#;
+        let metric = r#"{"type":"metric","name":"g/a.js","conf":{"n":N},"metric":{"name":"bytes","value":N,"unit":"B","better":"lower"}}"#;
+        let check = r#"{"type":"check","name":"g/a.js","conf":{"n":N},"text":"sum N"}"#;
+        // Before the first report, between the reports, and after the last one.
+        for (line, n) in [
+            (metric, "1"),
+            (report, "1"),
+            (metric, "2"),
+            (check, "1"),
+            (report, "2"),
+            (check, "2"),
+        ] {
+            reports.received(line.replace('N', n).as_bytes());
+        }
+        for (seen, n) in reports.observations.iter().zip(["1", "2"]) {
+            let bytes = seen
+                .samples
+                .iter()
+                .find(|sample| &*sample.metric == "bytes");
+            assert_eq!(bytes.map(|sample| sample.value), n.parse().ok());
+            assert_eq!(seen.check, Some(format!("sum {n}")));
+        }
     }
 }

@@ -87,7 +87,7 @@ pub fn explain_framework(name: &str, target: &str) -> String {
     let target = speedwell_model::quote(target);
     format!(
         "it has benchmarks of {name}, which Speedwell has no adapter for\nhint: 'speedwell new adapter {adapter} {target}' \
-         writes one to complete; docs/guide/suites.md describes its keys"
+         writes one to complete; docs/reference/suites.md describes its keys"
     )
 }
 

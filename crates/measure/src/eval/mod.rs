@@ -1,4 +1,5 @@
-//! Snippets: which are variants of one case, and which are cases of their own. Start at [`plans`].
+//! Snippets: decides which become variants of one case and which become separate cases. Start at
+//! [`plans`].
 
 pub mod parameters;
 mod search;
@@ -11,51 +12,52 @@ use speedwell_harness::discover::{Selection, Suite};
 use speedwell_harness::{Job, Kind, Route, Source};
 use speedwell_model::{Case, Language, Length, Samples, Snippet, Value, Variant};
 
-/// A run of a command: as many executions as there is time for, and one at least. A process does not grow warm by
-/// being executed before, and slow commands are not to be executed in vain.
+/// One run of a command: as many executions as fit into the time, at least one. No warm-up: a new
+/// process is not warmed up by earlier executions, and slow commands should not be executed for
+/// nothing.
 const EXECUTIONS: Samples = Samples {
     count: 1,
     length: Length::TimeNs(300_000_000),
     warmup_ns: 0,
 };
 
-/// A snippet under a name of its own.
+/// A named snippet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedSnippet {
-    /// What it is called in tables.
+    /// Name in tables.
     pub name: String,
     /// The snippet.
     pub snippet: Snippet,
 }
 
-/// Snippets to be measured.
+/// Options for measuring snippets.
 #[derive(Debug, Clone)]
 pub struct EvalRequest {
-    /// The language of all.
+    /// Language of all snippets.
     pub language: Language,
     /// The snippets.
     pub snippets: Vec<NamedSnippet>,
-    /// Parameters that stand in the texts of snippets as `{NAME}`, with their values in order.
+    /// Parameters that occur in snippets as `{NAME}`, with their values in order.
     pub parameters: Vec<(String, Vec<Value>)>,
-    /// Which cases are measured, by their ids.
+    /// Cases to measure, by ID.
     pub selection: Selection,
-    /// The numbers of workers; none where nothing is requested, because then it is no parameter.
+    /// Numbers of workers; empty if not requested, because concurrency is then not a parameter.
     pub levels: Vec<u32>,
-    /// Programs that are compared.
+    /// Programs to compare.
     pub variants: VariantRequest,
-    /// How runs are planned.
+    /// Options of the plan.
     pub plan: PlanRequest,
-    /// Whether all snippets are measured in one process.
+    /// Whether all snippets run in one process.
     pub shares_process: bool,
-    /// Whether snippets are only tried.
+    /// Whether to only try the snippets.
     pub is_trial: bool,
 }
 
-/// Several snippets are variants of one case, so that they are compared. Programs that are compared perform each
-/// snippet as a case of its own.
+/// Plans to measure snippets. Several snippets become variants of one case, so that they are
+/// compared. If programs are compared, each snippet becomes a case instead.
 ///
 /// # Errors
-/// Variants that contradict each other or what else is requested.
+/// Fails if variants contradict each other or other options.
 pub fn plans(mut request: EvalRequest, listener: &mut Listener<'_>) -> anyhow::Result<Plans> {
     let named = !request.variants.given.is_empty();
     let shared = request.shares_process && request.snippets.len() > 1;
@@ -93,7 +95,6 @@ pub fn plans(mut request: EvalRequest, listener: &mut Listener<'_>) -> anyhow::R
     Ok(Plans::new(plan, suite))
 }
 
-/// Snippets as things that are compared.
 fn variants_of(snippets: &[NamedSnippet]) -> Vec<Variant> {
     let variant = |named: &NamedSnippet| Variant {
         snippet: Some(named.snippet.clone()),
@@ -102,10 +103,12 @@ fn variants_of(snippets: &[NamedSnippet]) -> Vec<Variant> {
     snippets.iter().map(variant).collect()
 }
 
-/// The cases: every snippet, or all that are compared, with every combination of values, at every number of workers.
+/// Builds the cases: every snippet, or all compared ones together, with every combination of values
+/// and every number of workers.
 ///
 /// # Errors
-/// The current folder is gone; there are too many combinations, or none that the selection keeps.
+/// Fails if the current folder is gone, there are too many combinations, or the selection matches
+/// none.
 fn jobs(request: &EvalRequest, compares_snippets: bool) -> anyhow::Result<Vec<Job>> {
     let levels: Vec<Option<u32>> = match request.levels.as_slice() {
         [] => vec![None],
@@ -134,10 +137,11 @@ fn jobs(request: &EvalRequest, compares_snippets: bool) -> anyhow::Result<Vec<Jo
     Ok(jobs)
 }
 
-/// The case of a snippet, or of all that are compared, with these values at a concurrency.
+/// Builds the case of a snippet, or of all compared ones together, with these values and
+/// concurrency.
 ///
 /// # Errors
-/// The current folder is gone.
+/// Fails if the current folder is gone.
 fn job(
     request: &EvalRequest,
     snippet: Option<&NamedSnippet>,

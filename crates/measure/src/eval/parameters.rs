@@ -1,7 +1,7 @@
-//! Values of parameters as they are typed: ranges of decimal numbers, and lists.
+//! Parses parameter values as typed: ranges of decimal numbers, and lists.
 //!
-//! Ranges are exact: numbers are whole multiples of a power of ten, so that 0.1 in three steps is 0.3. Start at [`range`]
-//! and [`list`].
+//! Ranges are exact: numbers are integer multiples of a power of ten, so three steps of 0.1 give
+//! 0.3. Start at [`range`] and [`list`].
 
 use anyhow::{Context, bail, ensure};
 use speedwell_model::{Case, Value};
@@ -13,7 +13,7 @@ struct Decimal {
     places: u32,
 }
 
-/// More digits behind the point are no lengths of time that a command could have.
+/// Maximum number of decimal places; no duration of a command needs more.
 const MOST_PLACES: u32 = 18;
 
 impl Decimal {
@@ -33,14 +33,14 @@ impl Decimal {
             .parse()
             .ok()
             .filter(|_| is_number)?;
-        // Below this, sums and shifts by the places of another number cannot overflow.
+        // Below this limit, sums and scaling to the places of another number cannot overflow.
         (units < 1_000_000_000_000_000_000_000).then_some(Decimal {
             units: sign * units,
             places,
         })
     }
 
-    /// The same number with more places.
+    /// The units of the same number with more places; `None` on overflow.
     fn with_places(self, places: u32) -> Option<i128> {
         self.units
             .checked_mul(10i128.checked_pow(places.checked_sub(self.places)?)?)
@@ -59,11 +59,12 @@ impl Decimal {
     }
 }
 
-/// The numbers from `first` to `last`, which belongs to them, `step` apart; 1 where no step is given. The first is written as
-/// typed, the others with as many places as a sum of the first and steps has.
+/// Numbers from `first` to `last`, inclusive, in steps of `step`, by default 1. The first is
+/// written as typed, the others with as many places as a sum of the first and steps has.
 ///
 /// # Errors
-/// A word that is no number, a step that leads nowhere, more numbers than there may be cases.
+/// Fails if a word is not a number, the range is empty, the step is not positive, or there are more
+/// numbers than the limit on cases.
 pub fn range(first: &str, last: &str, step: Option<&str>) -> anyhow::Result<Vec<String>> {
     let number = |text: &str| {
         let read = Decimal::parse(text);
@@ -103,7 +104,7 @@ pub fn range(first: &str, last: &str, step: Option<&str>) -> anyhow::Result<Vec<
     Ok((0..count).map(text).collect())
 }
 
-/// The values of a list: between commas, of which `\,` is none.
+/// Splits a list at commas. `\,` is a literal comma, `\\` a backslash.
 pub fn list(text: &str) -> Vec<String> {
     let mut values = vec![String::new()];
     let mut letters = text.chars().peekable();
@@ -118,7 +119,8 @@ pub fn list(text: &str) -> Vec<String> {
     values
 }
 
-/// Texts as values of a parameter: numbers or truth values where all read back as they were typed, else texts.
+/// Converts texts to parameter values: numbers or booleans if all have the same type and print as
+/// typed, texts otherwise.
 pub fn values(texts: &[String]) -> Vec<Value> {
     let guessed: Vec<Value> = texts.iter().map(|text| Value::guess(text)).collect();
     let is_kept = |(text, value): (&String, &Value)| value.plain() == **text;

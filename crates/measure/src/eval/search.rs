@@ -1,7 +1,8 @@
-//! More and more workers, until throughput grows no further.
+//! Adds workers until throughput stops growing.
 //!
-//! Each snippet has a process of its own for the whole search, whose workers persist from level to level. Which level
-//! is next is decided in `analysis`; here it is carried out, kept and told. Start at [`search`].
+//! Each snippet has its own process for the whole search, whose workers persist from level to
+//! level. `analysis` picks the next level; this module measures, stores and reports it. Start at
+//! [`search`].
 
 use super::{EvalRequest, plans};
 use crate::rehearsal::rehearse;
@@ -19,18 +20,18 @@ use speedwell_runner::Ended;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The length of a visit. Many short visits tell more than few long ones: the spread inside a visit does not show
-/// how much visits differ.
+/// Length of a visit. Many short visits are more informative than few long ones: the spread within
+/// a visit does not show how much visits differ.
 const VISIT: Samples = Samples {
     count: 3,
     length: Length::TimeNs(100_000_000),
     warmup_ns: 100_000_000,
 };
 
-/// The plans of a search, in which every snippet has a process of its own.
+/// Plans a search in which every snippet has its own process.
 ///
 /// # Errors
-/// What contradicts a search.
+/// Fails if other options contradict a search.
 pub fn search_plans(request: EvalRequest, listener: &mut Listener<'_>) -> anyhow::Result<Plans> {
     let sampling = request.plan.sampling.clone();
     ensure!(
@@ -49,10 +50,10 @@ pub fn search_plans(request: EvalRequest, listener: &mut Listener<'_>) -> anyhow
     Ok(plans)
 }
 
-/// Searches, code after code; the session, and whether every search went well.
+/// Searches snippet after snippet; returns the session and how the search ended.
 ///
 /// # Errors
-/// A store that cannot be written.
+/// Fails if the store cannot be written.
 pub fn search(
     plans: Plans,
     rules: Rules,
@@ -120,7 +121,8 @@ struct Search<'a, 'l> {
 }
 
 impl Search<'_, '_> {
-    /// Climbs with one snippet; whether that went well. What was measured before something went wrong is kept.
+    /// Searches with one snippet; returns whether that succeeded. What was measured before a
+    /// failure is kept.
     fn climb(
         &mut self,
         job: &Job,
@@ -165,7 +167,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// One visit of a level; nothing if the user ended it before there was a figure.
+    /// Measures a level once; `None` if the user interrupted before there was a result.
     fn visit(&self, live: &mut Live, level: u32) -> Result<Option<SnippetTiming>, Gone> {
         let answer = live.workers("code", level)?;
         if let Some(cause) = answer.fault("code") {
@@ -233,7 +235,6 @@ impl Search<'_, '_> {
     }
 }
 
-/// The case of a job with so many workers.
 fn at_level(job: &Job, level: u32) -> Job {
     let mut job = job.clone();
     let case = job
@@ -245,7 +246,6 @@ fn at_level(job: &Job, level: u32) -> Job {
     job
 }
 
-/// What an answer says to have gone wrong.
 fn fault(answer: Result<Option<speedwell_model::Cause>, Gone>) -> Option<Gone> {
     match answer {
         Ok(cause) => cause.map(Gone::new),

@@ -1,4 +1,4 @@
-//! How long an experiment would take, as far as that can be told from having tried everything once.
+//! Estimates the duration of an experiment, as far as a trial of everything reveals it.
 
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Job, Kind};
@@ -7,18 +7,18 @@ use speedwell_model::{Case, Length, Order, Variant, milliseconds};
 use speedwell_suite::experiment::{Experiment, repeated_variant};
 use std::time::Duration;
 
-/// What all runs of an experiment would take.
+/// Estimated total of all runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Estimate {
-    /// Time, as far as it is known.
+    /// Time, as far as known.
     pub time: Duration,
-    /// Requests, whose time is not known.
+    /// Requests, whose duration is unknown.
     pub requests: u64,
 }
 
-/// How long the runs of benchmark files and snippets measure, where options and files say it before anything was
-/// executed; starting programs and servers comes on top. `None` where a benchmark or a framework decides it, and for
-/// experiments, of which [`of_loads`] knows more.
+/// Measuring time of benchmark files and snippets, if options and files determine it before
+/// anything runs. Excludes starting programs and servers. `None` if a benchmark or framework
+/// decides it, and for experiments, about which [`of_loads`] knows more.
 pub fn measuring_time(plan: &Plan) -> Option<Duration> {
     let is_one_after_the_other = plan.design.order != Order::Paired && !plan.shared;
     if !is_one_after_the_other || plan.is_search || plan.design.counting.is_some() {
@@ -58,20 +58,21 @@ fn time_of_run(plan: &Plan, job: &Job, variant: &Variant) -> Option<Duration> {
     }
 }
 
-/// What the loads of all runs take, which is known before anything was tried; `None` where there are none.
+/// Estimates the loads of all runs, without a trial; `None` if there are none.
 ///
 /// # Errors
-/// The definition is that of another version.
+/// Fails if the definition was read by another version with a different grammar.
 pub fn of_loads(plan: &Plan) -> anyhow::Result<Option<Estimate>> {
     let untimed = vec![Some(0); plan.jobs.len() * plan.variants.len()];
     of_trial(plan, &untimed)
 }
 
-/// What all runs would take, if it is something; `None` where nothing is an experiment. `lived_ns` are the lives of the
-/// tried runs, in the order in which `runner::try_all` counts them: all variants of a job, then the next job.
+/// Estimates all runs from a trial; `None` if the estimate is empty or the plan is not an
+/// experiment. `lived_ns` are the lifetimes of the trial runs in the order of `runner::try_all`:
+/// all variants of a job, then the next job.
 ///
 /// # Errors
-/// The definition is that of another version.
+/// Fails if the definition was read by another version with a different grammar.
 pub fn of_trial(plan: &Plan, lived_ns: &[Option<u64>]) -> anyhow::Result<Option<Estimate>> {
     let Some(experiment) = plan.experiment()? else {
         return Ok(None);
@@ -80,7 +81,7 @@ pub fn of_trial(plan: &Plan, lived_ns: &[Option<u64>]) -> anyhow::Result<Option<
     Ok(Some(all).filter(|all| *all != Estimate::default()))
 }
 
-/// `lived_ns` is what each run takes besides its load, `None` for one that is not counted.
+/// `lived_ns` is the time of each run besides its load, `None` for runs that do not count.
 fn estimate(plan: &Plan, experiment: &Experiment, lived_ns: &[Option<u64>]) -> Estimate {
     let runs = u64::from(plan.runs_per_variant());
     let mut all = Estimate::default();
@@ -123,7 +124,7 @@ fn traffic_of(assignment: Assignment) -> Option<Traffic> {
     }
 }
 
-/// Time and requests of a load with its warm-up.
+/// Time and number of requests of a load, including its warm-up.
 fn length(traffic: &Traffic) -> (Duration, u64) {
     let time = traffic.spec.time.unwrap_or_default();
     let (warm_time, warm_requests) = match traffic.warmup {

@@ -1,6 +1,6 @@
-//! Experiments: what a definition file asks for as a plan, with what it needs checked before.
+//! Experiments: turns a definition file into a plan after checking its requirements.
 //!
-//! It decides which parts of a request take the place of what the file says. Start at [`plans`].
+//! Decides which options of a request override the file. Start at [`plans`].
 
 mod estimate;
 mod record;
@@ -21,10 +21,10 @@ use speedwell_model::{
 use speedwell_suite::experiment::{Experiment, Group, repetition_of};
 use std::path::Path;
 
-/// Reads an experiment and plans it.
+/// Reads and plans an experiment.
 ///
 /// # Errors
-/// The file says something that has no meaning, or what it needs is missing.
+/// Fails if the file is invalid or a requirement is not met.
 pub fn plans(
     file: &Path,
     request: &MeasureRequest,
@@ -64,7 +64,7 @@ pub fn plans(
     suite.warnings.extend(shared_processors(&experiment));
     let mut plan = request.plan.plan(variants, &suite);
     plan.design.experiment = Some(written);
-    // Its instructions are counted by the processor, as a metric of its own.
+    // Its instructions are counted by the processor, as a separate metric.
     plan.design.counting = None;
     apply(&experiment, &request.plan, &mut plan);
     Ok(Plans {
@@ -73,7 +73,7 @@ pub fn plans(
     })
 }
 
-/// A sentence where the file divides processors of which there are too few.
+/// A warning if the file divides the processors but there are too few of them.
 fn shared_processors(experiment: &Experiment) -> Option<String> {
     let is_shared = experiment.plan.pins.is_some() && experiment.shares.is_none();
     is_shared.then(|| {
@@ -85,7 +85,7 @@ fn shared_processors(experiment: &Experiment) -> Option<String> {
     })
 }
 
-/// Benchmark files get the values that their group gives their parameters, and know of no others.
+/// Gives benchmark files only the parameter values of their group.
 fn divide_values(experiment: &Experiment, selection: &mut Selection) {
     for group in &experiment.groups {
         let values = group.parameters.iter().flat_map(|(name, values)| {
@@ -112,13 +112,14 @@ fn divide_values(experiment: &Experiment, selection: &mut Selection) {
         .retain(|(name, _)| own(name) || experiment.params.iter().any(|(known, _)| known == name));
 }
 
-/// What is measured under which name; the control stands behind the variant that it repeats.
+/// Returns the variants, the baseline first. The control comes after the variant that it repeats.
 fn variants(experiment: &Experiment, request: &MeasureRequest) -> anyhow::Result<Vec<Variant>> {
     let current = |name: &str| std::env::var(name).ok();
     let mut found = Vec::new();
     for variant in &experiment.variants {
         let usual = experiment.harness_variant(&variant.name, &current);
-        // A variant that replaces the command has no meaning for benchmark files, and needs none.
+        // A variant that replaces the command means nothing to benchmark files, which do not need
+        // it.
         let mut plain = usual.unwrap_or_else(|_| Variant::plain(&variant.name));
         let all = request.variants.arguments.iter().cloned();
         plain.arguments.splice(0..0, all);
@@ -138,7 +139,7 @@ fn variants(experiment: &Experiment, request: &MeasureRequest) -> anyhow::Result
     Ok(found)
 }
 
-/// What the file says of the plan, where nothing else was requested.
+/// Applies the plan settings of the file that the request does not override.
 fn apply(experiment: &Experiment, request: &PlanRequest, plan: &mut Plan) {
     let said = &experiment.plan;
     let sampling = &request.sampling;

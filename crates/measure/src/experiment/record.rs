@@ -1,7 +1,7 @@
-//! Profiles of an experiment: extra runs after measuring, one for each case and variant that is wanted.
+//! Profiles of an experiment: extra runs after measuring, one per requested case and variant.
 //!
-//! It decides what is recorded where more is requested than the file says. Which cases are meant is known to the analysis,
-//! how a run is recorded to `runner/experiment`. Start at [`record`].
+//! Decides what to record if more is requested than the file says. The analysis selects the cases;
+//! `runner/experiment` records a run. Start at [`record`].
 
 use crate::{Listener, warn};
 use anyhow::Context;
@@ -18,11 +18,11 @@ use speedwell_runner::Ended;
 use speedwell_suite::experiment::{Experiment, Kind, Profile, Tool, When};
 use std::time::Duration;
 
-/// Records what the file asks for, or everything that can be if `is_requested`, and keeps it with the session. What
-/// cannot be recorded is kept with its reason.
+/// Records what the file asks for, or everything possible if `is_requested`, and stores it with the
+/// session. What cannot be recorded is stored with the reason.
 ///
 /// # Errors
-/// The store fails.
+/// Fails if the store fails.
 pub fn record(
     plan: &Plan,
     session: &mut Session,
@@ -68,7 +68,7 @@ pub fn record(
     Ok(ended)
 }
 
-/// How profiles are taken, if they are.
+/// How to take profiles, if at all.
 fn profile_of(experiment: &Experiment, is_requested: bool) -> Option<Profile> {
     let said = experiment.profile.clone();
     if !is_requested {
@@ -109,7 +109,8 @@ fn profiling(profile: &Profile) -> Profiling {
     }
 }
 
-/// Harnesses of benchmark files decide by time how much they do, so two recordings would not be of the same work.
+/// A warning: harnesses of benchmark files choose the amount of work by time, so two recordings
+/// would not cover the same work.
 fn files_warning(experiment: &Experiment) -> Option<String> {
     let mut groups = experiment.groups.iter();
     let group = groups.find(|group| group.kind == Kind::Function)?;
@@ -119,21 +120,21 @@ fn files_warning(experiment: &Experiment) -> Option<String> {
     ))
 }
 
-/// Every side of what is wanted.
+/// Both sides of every requested profile.
 fn sides(wanted: &[WantedProfile]) -> impl Iterator<Item = (&WantedProfile, &String)> {
     wanted
         .iter()
         .flat_map(|one| [(one, &one.pair.0), (one, &one.pair.1)])
 }
 
-/// By whose timed runs the work of a case is chosen. One decides for all pairs of it: a variant in two of them is
-/// recorded once.
+/// The variant whose timed runs determine how much work to record for a case. It is the same for
+/// all pairs of the case, because a variant in two pairs is recorded once.
 fn baseline_of<'a>(wanted: &'a [WantedProfile], case: &Case) -> &'a str {
     let first = wanted.iter().find(|one| one.case == *case);
     first.map_or("", |one| &one.pair.0)
 }
 
-/// Records a case under a variant; `None` if the case was not among those measured, or the user wants to stop.
+/// Records a case under a variant; `None` if the case was not measured or the user interrupts.
 fn recorded(
     plan: &Plan,
     experiment: &Experiment,

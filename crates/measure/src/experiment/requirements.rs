@@ -1,5 +1,5 @@
-//! What an experiment needs: looked for before anything starts, all of it, so that one message names everything
-//! that is missing.
+//! Checks the requirements of an experiment before anything starts, all at once, so that one
+//! message names everything that is missing.
 
 use crate::Listener;
 use anyhow::bail;
@@ -10,10 +10,10 @@ use std::cmp::Ordering;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Checks everything; packages that are missing are installed as their lockfile says.
+/// Checks all requirements and installs missing packages as locked.
 ///
 /// # Errors
-/// Something is missing, too old, or could not be installed.
+/// Fails if something is missing, too old, or cannot be installed.
 pub fn check(experiment: &Experiment, listener: &mut Listener<'_>) -> anyhow::Result<()> {
     let missing: Vec<String> = experiment
         .requirements
@@ -31,7 +31,7 @@ pub fn check(experiment: &Experiment, listener: &mut Listener<'_>) -> anyhow::Re
     }
 }
 
-/// What is missing, in one line.
+/// Describes an unmet requirement in one line; `None` if it is met.
 fn missing(requirement: &Requirement, listener: &mut Listener<'_>) -> Option<String> {
     let why = match &requirement.need {
         Need::Program {
@@ -52,7 +52,7 @@ fn missing(requirement: &Requirement, listener: &mut Listener<'_>) -> Option<Str
     ))
 }
 
-/// Whether a program is there and new enough.
+/// Checks that a program exists and is recent enough.
 fn program(command: &[String], pattern: &str, at_least: Option<&str>) -> Result<(), String> {
     let [program, arguments @ ..] = command else {
         return Err("no command says how it is looked for".to_owned());
@@ -85,7 +85,7 @@ fn program(command: &[String], pattern: &str, at_least: Option<&str>) -> Result<
     }
 }
 
-/// Versions by their numbers, one after the other.
+/// Compares versions number by number.
 fn compare(one: &str, other: &str) -> Ordering {
     let numbers = |text: &str| -> Vec<u64> {
         let parts = text.split(|c: char| !c.is_ascii_digit());
@@ -93,15 +93,15 @@ fn compare(one: &str, other: &str) -> Ordering {
     };
     let (one, other) = (numbers(one), numbers(other));
     let part = |version: &[u64], at: usize| version.get(at).copied().unwrap_or(0);
-    // As many parts as are asked for decide: 20.20.2 is at least 20.
+    // Only the required parts count: 20.20.2 satisfies 20.
     (0..other.len())
         .map(|at| part(&one, at).cmp(&part(&other, at)))
         .find(|order| order.is_ne())
         .unwrap_or(Ordering::Equal)
 }
 
-/// Installs packages that are not there, once, exactly as locked. Scripts of packages are not executed: none of
-/// what is measured should depend on what a package does to the machine.
+/// Installs missing packages exactly as locked. Does not run scripts of packages: results must not
+/// depend on what a package does to the machine.
 fn packages(directory: &Path, lockfile: bool, listener: &mut Listener<'_>) -> Result<(), String> {
     let shown = directory.display();
     if !directory.join("package.json").is_file() {
@@ -111,7 +111,7 @@ fn packages(directory: &Path, lockfile: bool, listener: &mut Listener<'_>) -> Re
     if lockfile && !lock.is_file() {
         return Err(format!("there is no package-lock.json in '{shown}'"));
     }
-    // npm leaves a copy of what it installed.
+    // npm keeps a copy of the lockfile that it installed.
     let installed = directory.join("node_modules/.package-lock.json");
     let age = |file: &Path| {
         std::fs::metadata(file)

@@ -1,5 +1,5 @@
-//! What a machine needs for a plan: the files of its benchmarks, programs that are not the system's, this program, and the plan
-//! with its paths in the bundle.
+//! Collects what a machine needs for a plan: benchmark files, programs outside the system folders,
+//! this program, and the plan with its paths rewritten for the bundle.
 
 use super::order::{PLAN, PROGRAM, ROOT};
 use anyhow::{Context, ensure};
@@ -13,13 +13,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What every machine has of its own.
+/// Folders that every machine provides itself.
 const SYSTEM: [&str; 6] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix"];
 
-/// Refuses plans that cannot be measured elsewhere, before anything is sent.
+/// Rejects plans that cannot be measured on other machines, before anything is sent.
 ///
 /// # Errors
-/// What stands in the way, and what to do about it.
+/// Names the obstacle and what to do about it.
 pub fn check(plan: &Plan) -> anyhow::Result<()> {
     ensure!(
         plan.design.experiment.is_none()
@@ -51,10 +51,10 @@ pub fn check(plan: &Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Gathers what the plan needs.
+/// Gathers everything that the plan needs.
 ///
 /// # Errors
-/// A file is missing, or there is too much.
+/// Fails if a file is missing or the files are too large.
 pub fn gather(plan: &Plan) -> anyhow::Result<Bundle> {
     let (mut wanted, mut prefixes) = places(folders_of(plan))?;
     let sent = wanted.clone();
@@ -83,10 +83,10 @@ pub fn gather(plan: &Plan) -> anyhow::Result<Bundle> {
     Bundle::gather(&wanted)
 }
 
-/// A path here, and what it is called on a machine.
+/// A local path and its counterpart on the machine.
 type Renamed = (PathBuf, PathBuf);
 
-/// What is sent of the folders, and what each of them is called on a machine.
+/// Returns what to send from these folders, and the path of each folder on the machine.
 fn places(folders: Folders) -> anyhow::Result<(Vec<Wanted>, Vec<Renamed>)> {
     let sent = outermost(folders.sent);
     let (mut wanted, mut prefixes) = (Vec::new(), Vec::new());
@@ -109,18 +109,19 @@ fn places(folders: Folders) -> anyhow::Result<(Vec<Wanted>, Vec<Renamed>)> {
     Ok((wanted, prefixes))
 }
 
-/// Folders that a plan names.
+/// Folders named in a plan.
 #[derive(Debug, Default)]
 struct Folders {
-    /// What is sent: projects, and folders of files that are in none.
+    /// Folders to send: projects, and folders of files outside any project.
     sent: BTreeSet<PathBuf>,
-    /// Every folder whose name stands in the plan. One of them may hold more than what is sent, as the folder that
-    /// groups are named after: only its name is translated.
+    /// All folders named in the plan. Such a folder may contain more than what is sent, like the
+    /// folder that groups are named after; only its name is rewritten.
     named: BTreeSet<PathBuf>,
 }
 
 impl Folders {
-    /// Adds those of a benchmark file: its project, or its own folder; `around` are others that it may lie in.
+    /// Adds the folders of a benchmark file: its project, or else its own folder. `around` are
+    /// other folders that may contain it.
     fn add_file(&mut self, file: &Path, around: [&Path; 2]) {
         if let Some(folder) = file.parent() {
             let project = project::root(folder).unwrap_or(folder);
@@ -139,7 +140,7 @@ impl Folders {
     }
 }
 
-/// The folders that hold benchmark files and what they need.
+/// Folders with benchmark files and their dependencies.
 fn folders_of(plan: &Plan) -> Folders {
     let mut folders = Folders::default();
     for job in &plan.jobs {
@@ -160,7 +161,7 @@ fn folders_of(plan: &Plan) -> Folders {
     folders
 }
 
-/// Those that lie in no other of them.
+/// Drops folders that lie inside another one.
 fn outermost(folders: BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let mut kept: Vec<PathBuf> = Vec::new();
     for folder in folders {
@@ -171,7 +172,8 @@ fn outermost(folders: BTreeSet<PathBuf>) -> Vec<PathBuf> {
     kept
 }
 
-/// Programs that are given by a path outside the system: those given by a bare word are the machine's own.
+/// Programs given by an absolute path outside the system folders. A bare name refers to the
+/// machine's own program.
 fn programs_of(plan: &Plan) -> BTreeSet<PathBuf> {
     let is_own = |path: &PathBuf| {
         path.is_absolute() && path.is_file() && !SYSTEM.iter().any(|own| path.starts_with(own))
@@ -184,7 +186,7 @@ fn programs_of(plan: &Plan) -> BTreeSet<PathBuf> {
     programs.filter(is_own).collect()
 }
 
-/// Whether git ignores a program, as it does what was built.
+/// Whether git ignores the program, as it usually does with build output.
 fn is_ignored(program: &Path) -> bool {
     let asked = std::process::Command::new("git")
         .arg("-C")
@@ -195,10 +197,10 @@ fn is_ignored(program: &Path) -> bool {
     asked.is_ok_and(|asked| asked.status.success())
 }
 
-/// The program of a bundle as the session's own, for engines that start it there.
+/// Links the bundle's program into the session's folder, where engines start it.
 ///
 /// # Errors
-/// The disk fails.
+/// Fails if the link cannot be created.
 pub fn link_program(session: &Path, bundle: &Path) -> anyhow::Result<()> {
     let (from, to) = (bundle.join(PROGRAM), session.join(PROGRAM));
     if to.exists() {
@@ -212,13 +214,13 @@ pub fn link_program(session: &Path, bundle: &Path) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
-    /// What is sent for `file`, and where it lies on a machine.
+    /// Returns what is sent for `file`, and where it lies on a machine.
     fn sent(folder: &Path, file: &str, root: &str, directory: &str) -> Vec<(String, String)> {
         let mut folders = Folders::default();
         let (root, directory) = (folder.join(root), folder.join(directory));
         folders.add_file(&folder.join(file), [&root, &directory]);
         let (wanted, prefixes) = places(folders).unwrap();
-        // The name of the file there leads into what is sent.
+        // The file's path there lies inside what is sent.
         let moved = Prefixes::new(prefixes).moved(&folder.join(file));
         assert!(
             moved.starts_with(Path::new(ROOT).join("files/0")),
@@ -245,7 +247,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         fs::create_dir_all(folder.join("around/bench/inner")).unwrap();
-        // A group is named after the folder, so the root of the file is the one around it.
+        // Groups are named after the folder, so the file's root is the parent folder.
         let alone = sent(folder, "around/bench/b.js", "around", "around/bench");
         assert_eq!(alone, pairs(&[("around/bench", "files/0/bench")]));
         let alone = sent(folder, "around/bench/b.js", "around/bench", "around/bench");

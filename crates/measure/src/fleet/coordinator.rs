@@ -1,8 +1,8 @@
-//! The loop that has a session measured on other machines: sends work, collects what comes back, merges it, and has
-//! [losses](super::loss) made good.
+//! The loop that measures a session on other machines: submits work, collects and merges the
+//! results, and [recovers from losses](super::loss).
 //!
-//! What an engine says is a hint; what counts is what spools say, and only whole blocks of them. A parcel is done when an attempt
-//! ended whole. Start at [`Coordinator::run`].
+//! Spools are authoritative, engine status is a hint. Only complete blocks are merged. A shard is
+//! done when one of its attempts completes. Start at [`Coordinator::run`].
 
 use super::doubles::Doubles;
 use super::order::{Order, order_of, slots_of, spool_of, stop_of};
@@ -23,11 +23,11 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often spools are looked at while their end is waited for.
+/// Poll interval of the spools while waiting for their end.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long jobs get to end that have nothing to do any more.
+/// How long idle jobs may take to exit before they are canceled.
 const SOON: Duration = Duration::from_secs(2);
-/// How long workers get to end with their block.
+/// How long workers may take to finish their current block.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A session that other machines measure.
@@ -37,48 +37,48 @@ pub(super) struct Coordinator<'a, 's, 'l> {
     pub listener: &'a mut Listener<'l>,
     pub plan: &'a Plan,
     pub settings: &'a Settings,
-    /// The session's identity.
+    /// ID of the session.
     pub session: String,
     pub machines: Vec<Machine>,
     pub parcels: Vec<StoredParcel>,
     pub attempts: Vec<Attempt>,
-    /// Attempts that others have replaced, and that may live.
+    /// Replaced attempts whose workers may still be alive.
     pub doubles: Doubles,
     pub streams: Vec<Stream>,
-    /// All that was handed out.
+    /// All submitted jobs.
     pub jobs: BTreeSet<JobId>,
-    /// The number of the next task.
+    /// Number of the next task.
     pub tasks: u32,
-    /// How many attempts at each parcel failed since we are here.
+    /// Failed attempts at each shard since this coordinator started.
     pub tries: Vec<u32>,
-    /// What binds the workers to us.
+    /// How the workers are attached to this process.
     pub manner: Manner,
 }
 
-/// What binds workers to their coordinator.
+/// How workers are attached to their coordinator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Manner {
-    /// They end with it, where the engine lets them.
+    /// They end with the coordinator, if the engine supports it.
     Held,
-    /// Nothing, and it leaves as soon as they have their work.
+    /// They are independent; the coordinator exits once it has handed out the work.
     Leaving,
-    /// Nothing, but it follows them.
+    /// They are independent, but the coordinator follows their progress.
     Following,
 }
 
-/// A machine of the session, at the place that it has there.
+/// A machine of the session, stored at its index in the session.
 pub(super) struct Machine {
     pub known: FleetMachine,
-    /// The folders of the session and of the bundle there.
+    /// Folders of the session and of the bundle there.
     pub folder: PathBuf,
     pub bundle: PathBuf,
-    /// Whether its folder is seen from here.
+    /// Whether its folder is directly accessible from here.
     pub is_shared: bool,
-    /// Attempts that ended without a block, one after the other.
+    /// Consecutive attempts that ended without a block.
     pub failures: u32,
 }
 
-/// An attempt that has not ended.
+/// An attempt that has not been settled.
 pub(super) struct Attempt {
     pub place: u32,
     pub origin: BlockOrigin,
@@ -86,14 +86,15 @@ pub(super) struct Attempt {
     pub reader: SpoolReader,
     pub source: Source,
     pub has_begun: bool,
-    /// Whether an earlier coordinator made it: that it ends says nothing of its machine.
+    /// Whether an earlier coordinator started it; then its end says nothing about the machine.
     pub is_taken_up: bool,
     pub blocks: u32,
-    /// Decisions of its own on blocks that another attempt had brought: they hold if all of the parcel is as it says.
+    /// Early-stopping decisions based on blocks that another attempt delivered. They count only if
+    /// this attempt completes its shard.
     pub decisions: Vec<(u32, usize)>,
-    /// Why it is over, once it is.
+    /// How it ended, once it has.
     pub over: Option<Over>,
-    /// Whether its spool says that it is.
+    /// Whether its spool contains the end record.
     pub has_ended: bool,
 }
 
@@ -103,10 +104,10 @@ pub(super) enum Over {
 }
 
 impl Coordinator<'_, '_, '_> {
-    /// Until all parcels are done or lost, or the user ends it.
+    /// Runs until all shards are done or lost, or the user interrupts.
     ///
     /// # Errors
-    /// The store cannot be written, or the engine refuses.
+    /// Fails if the store cannot be written or the engine rejects work.
     pub fn run(&mut self) -> anyhow::Result<Ended> {
         let mut rhythm = Rhythm::new(Instant::now(), self.engine.pause());
         let mut queue = Queue::default();
@@ -138,13 +139,14 @@ impl Coordinator<'_, '_, '_> {
         }
     }
 
-    /// Has jobs end whose work is done. They do by themselves, unless what watches over them has died: then they would keep their
-    /// machines until somebody else ended them.
+    /// Waits briefly for the jobs to exit and cancels the rest. Jobs exit by themselves unless
+    /// their supervisor has died; they would then hold their machines until someone else canceled
+    /// them.
     fn free_machines(&mut self) {
         let mut jobs: Vec<JobId> = std::mem::take(&mut self.jobs).into_iter().collect();
         let begin = Instant::now();
         while !jobs.is_empty() && self.engine.has_queue() {
-            // All is measured: whoever does not answer now changes nothing of that.
+            // Everything is measured, so a failed query does not matter.
             let Ok(states) = self.engine.state(&jobs) else {
                 return;
             };
@@ -158,7 +160,7 @@ impl Coordinator<'_, '_, '_> {
         }
     }
 
-    /// Hands out the parcels that nobody has; whether there were any.
+    /// Hands out the waiting shards; returns whether there were any.
     pub fn submit(&mut self) -> anyhow::Result<bool> {
         let mut has_any = false;
         for machine in 0..self.machines.len() {
@@ -225,15 +227,16 @@ impl Coordinator<'_, '_, '_> {
         Ok(())
     }
 
-    /// What the spool of the last attempt at a parcel is called on a line.
+    /// Name of the spool of a shard's latest attempt, as used over a connection.
     pub fn spool_name(&self, place: u32) -> String {
         format!("{place}.{}", self.parcels[place as usize].attempt)
     }
 
-    /// Takes in what there is, and says what is known of parcels beside that. Nobody is given anything to do.
+    /// Collects what is available and describes the state of the unfinished shards. Does not hand
+    /// out work.
     ///
     /// # Errors
-    /// The store cannot be written, or the engine does not answer.
+    /// Fails if the store cannot be written or the engine does not answer.
     pub fn look(&mut self) -> anyhow::Result<(Ended, Vec<(u32, String)>)> {
         while self.collect()? || !self.streams.iter().all(Stream::has_ended) {
             thread::sleep(LOOK);
@@ -272,7 +275,7 @@ impl Coordinator<'_, '_, '_> {
         Ok((ended, said))
     }
 
-    /// Begins to read the spool of the last attempt at a parcel.
+    /// Starts reading the spool of a shard's latest attempt.
     pub fn follow(
         &mut self,
         place: u32,
@@ -303,7 +306,7 @@ impl Coordinator<'_, '_, '_> {
         Ok(())
     }
 
-    /// What the next attempt at a parcel is told: it repeats nothing that is here.
+    /// Builds the request for the next attempt at a shard, which skips everything already stored.
     fn order(&self, place: u32) -> anyhow::Result<Order> {
         let parcel = &self.parcels[place as usize];
         let machine = &self.machines[parcel.machine as usize];
@@ -336,7 +339,7 @@ impl Coordinator<'_, '_, '_> {
         })
     }
 
-    /// Reads on in all spools; whether anything was there.
+    /// Reads all new spool data; returns whether there was any.
     pub fn collect(&mut self) -> anyhow::Result<bool> {
         let mut has_news = false;
         for stream in 0..self.streams.len() {
@@ -360,7 +363,7 @@ impl Coordinator<'_, '_, '_> {
         Ok(has_news)
     }
 
-    /// Says which blocks come from workers whose work others have.
+    /// Warns about rejected blocks from stale attempts.
     fn refuse_doubles(&mut self) -> anyhow::Result<()> {
         let (store, number) = (self.merger.store(), self.merger.number());
         let kept = |slots: &BTreeSet<u32>| store.runs_of_slots(number, slots);
@@ -439,7 +442,8 @@ impl Coordinator<'_, '_, '_> {
         Ok(())
     }
 
-    /// Notes that a case needs no more runs; whether the block that this follows from is that of the attempt.
+    /// Records that a case needs no more runs; returns whether the block behind this decision came
+    /// from the attempt.
     fn decide(
         &mut self,
         origin: BlockOrigin,
@@ -462,7 +466,7 @@ impl Coordinator<'_, '_, '_> {
         self.listener.observe(&Event::Warning(sentence))
     }
 
-    /// Tells of a block that was merged as if it had been measured here.
+    /// Reports a merged block as if it had been measured here.
     fn tell_of(&mut self, block: &spool::Block) -> anyhow::Result<()> {
         for run in &block.runs {
             self.listener.observe(&Event::RunFinished(run))?;
@@ -473,8 +477,8 @@ impl Coordinator<'_, '_, '_> {
         self.listener.observe(&Event::SlotsDone(&block.slots))
     }
 
-    /// Asks the engine about its jobs, says why some have not begun, and ends attempts whose worker is gone; whether there were
-    /// any.
+    /// Queries the engine about the jobs, reports why some have not started, and ends attempts
+    /// whose worker is gone; returns whether there was news.
     fn look_after(&mut self, queue: &mut Queue) -> anyhow::Result<bool> {
         let mut jobs: Vec<JobId> = self.attempts.iter().map(|one| one.job.clone()).collect();
         jobs.sort();
@@ -485,7 +489,7 @@ impl Coordinator<'_, '_, '_> {
         let states = match self.engine.state(&jobs) {
             Ok(states) => states,
             Err(error) => {
-                // It may come back, and what is measured meanwhile is not lost.
+                // It may recover, and the workers' results are not lost.
                 self.warn(&format!("The engine does not answer: {error:#}"))?;
                 return Ok(false);
             }
@@ -504,7 +508,7 @@ impl Coordinator<'_, '_, '_> {
                     continue;
                 }
             };
-            // What it wrote last may not have been read.
+            // Its last output may not have been read yet.
             has_news |= self.collect()?;
             let reason = reason.unwrap_or_else(|| "the worker ended without a word".to_owned());
             let own = self.attempts.iter_mut().filter(|one| one.job == *job);
@@ -520,7 +524,6 @@ impl Coordinator<'_, '_, '_> {
         Ok(has_news)
     }
 
-    /// The name of the machine that a job is for.
     fn machine_of(&self, job: &JobId) -> String {
         let own = self.attempts.iter().find(|attempt| attempt.job == *job);
         own.map_or_else(String::new, |attempt| {
@@ -531,13 +534,14 @@ impl Coordinator<'_, '_, '_> {
         })
     }
 
-    /// Has all workers end with their block where they can be told, and takes what they had.
+    /// Asks workers to stop after their current block where possible, then cancels the jobs and
+    /// collects their results.
     ///
     /// # Errors
-    /// The engine does not answer, or the store cannot be written.
+    /// Fails if the engine does not answer or the store cannot be written.
     pub fn stop(&mut self, patience: Duration) -> anyhow::Result<()> {
         for machine in self.machines.iter().filter(|machine| machine.is_shared) {
-            // Whoever cannot be told is cancelled below.
+            // Workers that cannot be notified are canceled below.
             let _ = fs::write(stop_of(&machine.folder), "");
         }
         let jobs: Vec<JobId> = self.attempts.iter().map(|one| one.job.clone()).collect();
@@ -556,7 +560,7 @@ impl Coordinator<'_, '_, '_> {
         self.free_parcels()
     }
 
-    /// Notes that nobody has any more what was in the hands of workers: whoever resumes the session makes new attempts.
+    /// Marks in-flight work as unassigned, so that a resumed session retries it.
     fn free_parcels(&mut self) -> anyhow::Result<()> {
         for attempt in std::mem::take(&mut self.attempts) {
             let is_whole = matches!(attempt.over, Some(Over::Whole));
@@ -589,7 +593,7 @@ pub(super) fn is_over(state: ParcelState) -> bool {
     matches!(state, ParcelState::Done | ParcelState::Lost)
 }
 
-/// What of the plan a parcel is.
+/// The part of the plan that a shard covers.
 pub(super) fn parcel_of(parcel: &StoredParcel) -> Parcel {
     Parcel {
         jobs: parcel.jobs.clone(),

@@ -1,5 +1,5 @@
-//! Sessions whose workers were left to themselves: how far they are, waiting for their end, and ending them early. Workers are
-//! found again by what the store knows of their parcels. Start at [`attend`].
+//! Reattaches to sessions with detached workers: reports their progress, waits for their end or
+//! cancels them. Finds the workers by the shards recorded in the store. Start at [`attend`].
 
 use super::coordinator::{Coordinator, Machine, Manner, is_over};
 use super::doubles::Doubles;
@@ -21,34 +21,35 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-/// What is done with a session that other machines measure.
+/// What to do with a session that other machines measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attendance {
-    /// What they have is taken in; they go on.
+    /// Collect results; the workers continue.
     Look,
-    /// The same until all is measured, with new attempts where a worker is lost.
+    /// Collect results until everything is measured, retrying when a worker is lost.
     Wait,
-    /// They are ended, and what they have is taken in.
+    /// Stop the workers and collect their results.
     Cancel,
 }
 
-/// How far a parcel is.
+/// Progress of a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParcelStatus {
-    /// Its machine.
+    /// Name of its machine.
     pub machine: String,
-    /// What the store knows of it.
+    /// Its record in the store.
     pub parcel: StoredParcel,
-    /// How many of its blocks are in the store.
+    /// Number of its blocks in the store.
     pub blocks: usize,
-    /// What the engine says of its job, or why the last attempt ended too soon.
+    /// The engine's state of its job, or why the latest attempt ended early.
     pub said: Option<String>,
 }
 
-/// Collects what the workers of a session have, then waits for them, looks at them or cancels them.
+/// Collects the results of a session's workers, then waits for, reports on or cancels them.
 ///
 /// # Errors
-/// The session is none of several machines, another process attends to it, or the engine or the store fails.
+/// Fails if the session was not distributed, another process attends to it, or the engine or the
+/// store fails.
 pub fn attend(
     store: &mut Store,
     number: i64,
@@ -103,7 +104,7 @@ pub fn attend(
     Ok((ended, statuses(store, number, said)?))
 }
 
-/// The machines of a session, with the folders that it was given there.
+/// The session's machines, with its folders there.
 fn found_again(
     session: &Session,
     known: &[FleetMachine],
@@ -132,7 +133,7 @@ fn parcels_of(store: &Store, number: i64) -> anyhow::Result<Vec<StoredParcel>> {
     Ok(parcels)
 }
 
-/// How far each parcel is by the store; `said` is what is known beside that, by place.
+/// Status of each shard according to the store; `said` adds further information by shard index.
 fn statuses(
     store: &Store,
     number: i64,
@@ -156,11 +157,12 @@ fn statuses(
     Ok((0..).zip(store.parcels(number)?).map(status).collect())
 }
 
-/// Removes what a session left on its machines, or what is two weeks old on all of them; what was removed, by machine. A folder
-/// that several share is named once, by the first of them.
+/// Removes what a session left on its machines, or everything older than two weeks on all machines.
+/// Returns what was removed, by machine. A shared folder is listed once, under the first machine
+/// that uses it.
 ///
 /// # Errors
-/// The session is still being measured, or a machine cannot be reached.
+/// Fails if the session is still being measured or a machine cannot be reached.
 pub fn clean_up(
     session: Option<(&Store, i64)>,
     file: &FleetFile,
@@ -185,7 +187,7 @@ pub fn clean_up(
     clean_machines(&mut engine, machines, id.as_deref(), file)
 }
 
-/// Removes what a session left on these machines, or what is old on them.
+/// Removes a session's files from these machines, or all old files.
 pub(crate) fn clean_machines(
     engine: &mut Engine,
     machines: impl IntoIterator<Item = FleetMachine>,
@@ -230,17 +232,17 @@ fn clean_there(
         .with_context(|| last.unwrap_or("the line is cut").to_owned())
 }
 
-/// The other end of cleaning: says what was removed.
+/// Remote side of cleaning; returns the summary as JSON.
 ///
 /// # Errors
-/// The folder cannot be cleaned.
+/// Fails if the folder cannot be cleaned.
 pub fn clean_here(folder: &Path, session: Option<&str>) -> anyhow::Result<String> {
     let which = session.map_or(Which::Older(clean::OLD), Which::Named);
     Ok(serde_json::to_string(&clean::clean(folder, which)?)?)
 }
 
 impl FleetRequest {
-    /// How the workers of a new session are held.
+    /// How the workers of a new session are attached to this process.
     pub(super) fn manner(&self) -> Manner {
         if self.detach {
             Manner::Leaving

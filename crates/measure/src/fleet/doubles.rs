@@ -1,8 +1,10 @@
-//! Workers that an engine takes for dead, and whose work another attempt has: one that lives closes its open block before it sees that.
+//! Handles workers that the engine reports dead and whose shard has a new attempt. One that is
+//! still alive finishes its current block before it notices.
 //!
-//! Where the machine has a lock, its successor begins after it, and takes over what it left: [`left_by_earlier`]. Otherwise they are
-//! side by side; then what it closes is refused, and that is said: [`Doubles::refused`]. Only spools in a folder that is seen from
-//! here can be read on; of a line that is cut nothing comes.
+//! With a machine lock, the replacement starts after the presumed-dead worker exits and takes over
+//! its blocks: [`left_by_earlier`]. Without a lock both may run; blocks of the old attempt are then
+//! rejected and reported: [`Doubles::refused`]. Only spools in a directly accessible folder can be
+//! read further; a broken connection delivers nothing more.
 
 use super::order::{Order, slots_of, spool_of};
 use super::stream::Source;
@@ -14,13 +16,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The blocks that are in spools of earlier attempts in the folder of the session and not among those that the order knows, each
-/// with the place of its case in `plan`, which is the part of this attempt.
+/// Returns the blocks in spools of earlier attempts in the session's folder that are unknown to the
+/// request, each with the index of its case in `plan`, which is this attempt's part.
 pub(super) fn left_by_earlier(folder: &Path, order: &Order, plan: &Plan) -> Vec<(usize, Block)> {
     let mut known = order.done.clone();
     let mut found = Vec::new();
     for attempt in 0..order.attempt {
-        // One that is not there had another machine, or has not begun.
+        // Missing if that attempt had another machine or never started.
         let Ok(bytes) = fs::read(spool_of(folder, order.place, attempt)) else {
             continue;
         };
@@ -39,7 +41,7 @@ pub(super) fn left_by_earlier(folder: &Path, order: &Order, plan: &Plan) -> Vec<
     found
 }
 
-/// An attempt that was replaced although nobody saw its end.
+/// A replaced attempt whose end has not been observed.
 pub(super) struct Double {
     pub origin: BlockOrigin,
     pub reader: SpoolReader,
@@ -47,7 +49,8 @@ pub(super) struct Double {
 }
 
 impl Double {
-    /// What it closed since it was looked at last, and whether it has ended. A spool that cannot be read any more has nothing to say.
+    /// Returns the blocks completed since the last call and whether the attempt has ended. An
+    /// unreadable spool yields nothing.
     fn look(&mut self) -> (Vec<Block>, bool) {
         let bytes = self.source.read().unwrap_or_default();
         let mut has_ended = false;
@@ -64,11 +67,11 @@ impl Double {
     }
 }
 
-/// All of a session.
+/// All stale attempts of a session.
 #[derive(Default)]
 pub(super) struct Doubles {
     living: Vec<Double>,
-    /// What they closed and nobody has brought yet.
+    /// Their blocks that no other attempt has delivered yet.
     open: Vec<(BlockOrigin, Block)>,
 }
 
@@ -77,11 +80,12 @@ impl Doubles {
         self.living.push(double);
     }
 
-    /// The blocks of theirs that others have brought since this was asked last, each with where it comes from. `kept` gives the runs
-    /// of slots that are stored. What a successor took over is no double.
+    /// Returns the blocks of stale attempts that others have delivered since the last call, each
+    /// with its origin. `kept` returns the stored runs of slots. A block that a successor took over
+    /// consists of the same runs and is not reported.
     ///
     /// # Errors
-    /// Those of `kept`.
+    /// Fails if `kept` fails.
     pub fn refused(
         &mut self,
         kept: impl Fn(&BTreeSet<u32>) -> anyhow::Result<Vec<Run>>,
@@ -105,7 +109,6 @@ impl Doubles {
     }
 }
 
-/// Whether these are the same executions.
 fn is_same(stored: &[Run], runs: &[Run]) -> bool {
     let begun = |runs: &[Run]| -> BTreeSet<(u32, i64)> {
         let begun = runs.iter().map(|run| (run.slot, run.started_unix_ms));

@@ -1,5 +1,5 @@
-//! A machine's part in work that nobody holds: takes orders and leaves a worker with them, reads its spools to whoever comes
-//! back, and ends it.
+//! Remote side of a detached session: starts a worker for the requests it receives, streams the
+//! worker's spools on reconnect, and ends the worker.
 
 use super::order::{order_of, stop_of};
 use super::worker::perform;
@@ -13,15 +13,13 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-/// How often spools are looked at.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a worker gets to end by itself.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Takes the orders of the input, one a line, and starts a worker for them that goes on by itself; its name.
+/// Reads requests from stdin, one per line, starts a detached worker for them and returns its name.
 ///
 /// # Errors
-/// An order cannot be kept, or the worker cannot be started.
+/// Fails if a request cannot be saved or the worker cannot be started.
 pub fn launch(folder: &Path) -> anyhow::Result<String> {
     let _ = fs::remove_file(stop_of(folder));
     let mut tasks: Vec<u32> = Vec::new();
@@ -34,7 +32,7 @@ pub fn launch(folder: &Path) -> anyhow::Result<String> {
         tasks.push(task);
     }
     ensure!(!tasks.is_empty(), "there are no orders");
-    // Whoever gives orders takes the place of whoever gave them before, whose line may have been cut.
+    // This coordinator replaces the previous one, whose connection may have broken.
     let known = folder.join("worker");
     if let Ok(earlier) = fs::read_to_string(&known) {
         detached::end(&JobId(earlier), GRACE)?;
@@ -44,10 +42,10 @@ pub fn launch(folder: &Path) -> anyhow::Result<String> {
     Ok(worker)
 }
 
-/// Says the name of this process, and carries out tasks.
+/// Prints the name of this process, then performs the tasks.
 ///
 /// # Errors
-/// As for [`perform`].
+/// See [`perform`].
 pub fn perform_alone(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
     let mut output = io::stdout();
     writeln!(output, "{}", detached::own_name())?;
@@ -55,11 +53,11 @@ pub fn perform_alone(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
     perform(folder, tasks)
 }
 
-/// Writes the spools of a worker to the output, in the order of their names: what there is, or with `waits` until it has ended.
-/// Whether it has.
+/// Copies the spools of a worker to stdout, in the given order: what exists now or, with `waits`,
+/// until the worker has ended. Returns whether it has ended.
 ///
 /// # Errors
-/// A spool cannot be read, or nobody listens.
+/// Fails if a spool cannot be read or nothing reads the output.
 pub fn follow(folder: &Path, words: &[String], waits: bool) -> anyhow::Result<bool> {
     let (name, spools) = words.split_first().context("no worker is named")?;
     let job = JobId(name.clone());
@@ -82,7 +80,7 @@ pub fn follow(folder: &Path, words: &[String], waits: bool) -> anyhow::Result<bo
         }
         let mut file: Option<File> = None;
         loop {
-            // Looked at first: what it wrote until then is read below.
+            // Check this first, so that everything written before the end is read below.
             let is_over = !waits
                 || detached::has_ended(&job)
                 || spools[at + 1..].iter().any(|next| path(next).exists());
@@ -105,7 +103,8 @@ pub fn follow(folder: &Path, words: &[String], waits: bool) -> anyhow::Result<bo
     Ok(detached::has_ended(&job))
 }
 
-/// Ends this process with its input: whoever listened is gone. What is only read is read to its end.
+/// Stops following when stdin ends, since the reader is gone. Used only with `waits`: a plain read
+/// runs to its end.
 fn end_with_the_line() {
     thread::spawn(|| {
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
@@ -113,10 +112,10 @@ fn end_with_the_line() {
     });
 }
 
-/// Ends a worker: with its block if it is soon over, else at once.
+/// Ends a worker: asks it to stop and kills it after a grace period.
 ///
 /// # Errors
-/// It belongs to somebody else.
+/// Fails if it belongs to another user.
 pub fn end(folder: &Path, words: &[String]) -> anyhow::Result<()> {
     let name = words.first().context("no worker is named")?;
     let _ = fs::write(stop_of(folder), "");

@@ -1,5 +1,5 @@
-//! What becomes of work whose worker ended: it is done, or begins again, or moves to another machine, or is given up. Start at
-//! [`Coordinator::settle`].
+//! Settles attempts whose worker has ended: their shard is done, retried, moved to another machine
+//! or given up. Start at [`Coordinator::settle`].
 
 use super::coordinator::{Attempt, Coordinator, Over, is_over, parcel_of};
 use super::doubles::Double;
@@ -13,19 +13,19 @@ use speedwell_results::store::{BlockOrigin, ParcelState};
 use std::collections::BTreeSet;
 use std::fs;
 
-/// After so many attempts a parcel is lost.
+/// Failed attempts on one machine after which a shard is lost.
 const MOST_ATTEMPTS: u32 = 3;
-/// A machine whose attempts ended so often without a block, one after the other, gets no more.
+/// Consecutive attempts without a block after which a machine gets no more work.
 const MOST_FAILURES: u32 = 2;
 
 impl Coordinator<'_, '_, '_> {
-    /// Draws the conclusions from attempts that are over.
+    /// Settles the attempts that have ended.
     pub fn settle(&mut self) -> anyhow::Result<()> {
         let (over, open) = std::mem::take(&mut self.attempts)
             .into_iter()
             .partition(|attempt: &Attempt| attempt.over.is_some());
         self.attempts = open;
-        // All that was in the hands of a worker ends with it, and counts once.
+        // All attempts of one worker end together and count as one failure.
         let mut counted: BTreeSet<JobId> = BTreeSet::new();
         for attempt in over {
             let place = attempt.place;
@@ -59,7 +59,8 @@ impl Coordinator<'_, '_, '_> {
         Ok(())
     }
 
-    /// Has others do what cannot even be written down on a machine: its disk is full.
+    /// Moves shards away from a machine that cannot even store their requests, for example because
+    /// its disk is full.
     pub fn leave(&mut self, machine: usize, places: &[u32], reason: &str) -> anyhow::Result<()> {
         let name = &self.machines[machine].known.name;
         ensure!(self.other_machine(machine).is_some(), "{name}: {reason}");
@@ -69,17 +70,17 @@ impl Coordinator<'_, '_, '_> {
             .try_for_each(|place| self.try_again(*place, reason))
     }
 
-    /// Tells the worker of an attempt to end with its block. An engine may take it for dead while it lives: nothing that it measures
-    /// counts any more, and it holds the machine.
+    /// Tells an attempt's worker to stop after its current block. The engine may have reported it
+    /// dead although it is alive; its results no longer count, but it still holds the machine.
     pub fn replace(&self, origin: BlockOrigin) {
         let machine = &self.machines[origin.machine as usize];
         if machine.is_shared {
-            // Whoever cannot be told ends when the spool of the next attempt is there.
+            // If this fails, the worker stops once the next attempt's spool exists.
             let _ = fs::write(over_of(&machine.folder, origin.parcel, origin.attempt), "");
         }
     }
 
-    /// A new attempt at a parcel: on its machine, or on another one if that gives nothing.
+    /// Starts a new attempt at a shard, on another machine if its own keeps failing.
     fn try_again(&mut self, place: u32, reason: &str) -> anyhow::Result<()> {
         let parcel = self.parcels[place as usize].clone();
         let machine = parcel.machine as usize;
@@ -108,7 +109,7 @@ impl Coordinator<'_, '_, '_> {
         self.merger.set_parcel(place, parcel)
     }
 
-    /// The machine with the least to do among those that give something.
+    /// The least loaded of the other machines that still get work.
     fn other_machine(&self, but: usize) -> Option<u32> {
         let load = |machine: usize| {
             let own = self
@@ -122,8 +123,8 @@ impl Coordinator<'_, '_, '_> {
         fit.min_by_key(|&at| load(at)).map(|at| at as u32)
     }
 
-    /// Has the cases of a parcel that are not decided begin anew on another machine, under other numbers; what was measured of
-    /// them is set aside.
+    /// Restarts the unfinished cases of a shard on another machine with new slot numbers, and sets
+    /// aside what was measured of them.
     fn move_to(&mut self, place: u32, to: u32, from: &str, reason: &str) -> anyhow::Result<()> {
         let parcel = self.parcels[place as usize].clone();
         let part = self.plan.part(&parcel_of(&parcel))?;
@@ -157,7 +158,7 @@ impl Coordinator<'_, '_, '_> {
         Ok(())
     }
 
-    /// Gives a parcel up: each of its cases that is not done is a failure.
+    /// Gives up a shard: each case that is not settled becomes a failure.
     fn lose(&mut self, place: u32, reason: &str) -> anyhow::Result<()> {
         self.parcels[place as usize].state = ParcelState::Lost;
         let parcel = self.parcels[place as usize].clone();

@@ -1,9 +1,9 @@
-//! Sessions that other machines measure: the plan is divided among them, what they need is sent, and what comes back is merged
-//! into one session, as one machine would have written it.
+//! Measures a session on other machines: divides the plan among them, sends what they need, and
+//! merges the results into one session, as a single machine would have written it.
 //!
-//! A comparison is always within one machine: all blocks of a case are measured on the same one, or, with
-//! [`FleetRequest::each`], every machine measures all cases in blocks of its own. Start at [`carry_out`]; [`worker`] is the other
-//! end.
+//! A comparison never spans machines: all blocks of a case are measured on the same one or, with
+//! [`FleetRequest::each`], every machine measures all cases in its own blocks. Start at
+//! [`carry_out`]; [`worker`] is the remote side.
 
 mod contents;
 mod coordinator;
@@ -39,33 +39,34 @@ use stream::{Source, Stream};
 pub use detached::{Attendance, ParcelStatus, attend, clean_here, clean_up};
 pub use send::receive;
 
-/// The fewest runs of a side on each of several machines, and how many all of them together should have.
+/// With [`FleetRequest::each`]: minimum runs per variant on one machine, and the target for all
+/// machines together.
 const FEWEST_ON_EACH: u32 = 8;
 const TOGETHER: u32 = 32;
 
-/// How long a process takes beside what is measured in it, in seconds: enough to divide work by.
+/// Assumed overhead of a process, in seconds; accurate enough to divide the work.
 const OF_A_PROCESS_S: f64 = 0.1;
 
-/// What is asked of other machines.
+/// Options for measuring on other machines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetRequest {
-    /// The machines that there are.
+    /// The fleet file.
     pub file: FleetFile,
-    /// Which of them; those of the session, if it is resumed.
+    /// Labels of the machines to use; a resumed session uses its own machines.
     pub on: Option<Labels>,
-    /// How many of these; all if not given.
+    /// Number of machines to use; all if `None`.
     pub machines: Option<u32>,
     /// Whether every machine measures all cases.
     pub each: bool,
-    /// Whether the work is handed out, and nobody waits for it.
+    /// Whether to exit once the work is handed out.
     pub detach: bool,
 }
 
-/// Has the plan measured by other machines, and reads the session back.
+/// Measures the plan on other machines and reads the session back.
 ///
 /// # Errors
-/// A plan that cannot be sent, no machine that is fit, or the store or the engine fails. Failing benchmarks, and machines that
-/// are lost, are part of the session.
+/// Fails if the plan cannot be sent, no machine is fit, or the store or the engine fails. Failing
+/// benchmarks and lost machines are recorded in the session.
 pub fn carry_out(
     plans: Plans,
     fleet: &FleetRequest,
@@ -133,7 +134,7 @@ pub fn carry_out(
     read_back(store, number, ended, plan.slots().len())
 }
 
-/// Says to the listener how much there is to do, and how much of it is done.
+/// Reports to the listener how much there is to do and how much is done.
 fn announce(plan: &Plan, merger: &Merger<'_>, listener: &mut Listener<'_>) -> anyhow::Result<()> {
     listener.observe(&Event::Started {
         runs: plan.slots().len(),
@@ -158,7 +159,6 @@ fn conclude(
     Ok(())
 }
 
-/// The machines and parcels of a session that is resumed.
 fn taken_up(
     store: &Store,
     number: i64,
@@ -168,7 +168,7 @@ fn taken_up(
     Ok((machines, store.parcels(number)?))
 }
 
-/// The machines of a new session, and which cases each of them gets.
+/// Selects machines for a new session and assigns the cases to them.
 fn dealt(
     plan: &mut Plan,
     fleet: &FleetRequest,
@@ -182,8 +182,9 @@ fn dealt(
     Ok((machines, parcels))
 }
 
-/// Follows what an earlier coordinator had handed out: what is there is read from its beginning. With `waits`, lines to workers
-/// stay until these have ended, and nobody is told to stop any more.
+/// Follows the attempts that an earlier coordinator started, reading their spools from the
+/// beginning. With `waits`, withdraws earlier requests to stop, and connections stay open until the
+/// workers have ended.
 fn take_up(coordinator: &mut Coordinator<'_, '_, '_>, waits: bool) -> anyhow::Result<()> {
     let shared = |machine: &&Machine| machine.is_shared && waits;
     for machine in coordinator.machines.iter().filter(shared) {
@@ -218,14 +219,14 @@ fn take_up(coordinator: &mut Coordinator<'_, '_, '_>, waits: bool) -> anyhow::Re
             coordinator.follow(place, job, Source::Stream, true)?;
             continue;
         }
-        // Of a line that is cut nothing comes any more: its attempt ends at once.
+        // The attempt of a broken connection delivers nothing more and ends at once.
         let file = spool_of(&folder, place, parcel.attempt);
         coordinator.follow(place, job, Source::file(file), true)?;
     }
     Ok(())
 }
 
-/// The number of the first task that no order has.
+/// First task number that no request file uses.
 fn next_task(machines: &[Machine]) -> u32 {
     let of_folder = |machine: &Machine| {
         (0..)
@@ -236,7 +237,7 @@ fn next_task(machines: &[Machine]) -> u32 {
     shared.map(of_folder).max().unwrap_or(0)
 }
 
-/// The machines that are asked for and fit, in the order of their names.
+/// Selects the fit machines with the requested labels, sorted by name.
 pub(crate) fn chosen(
     known: &[FleetMachine],
     fleet: &FleetRequest,
@@ -264,7 +265,7 @@ pub(crate) fn chosen(
         .filter(is_fit)
         .map(|&one| one.clone())
         .collect();
-    // Those that are free come first.
+    // Prefer free machines.
     fit.sort_by(|one, other| {
         let key =
             |machine: &FleetMachine| (machine.state != MachineState::Free, machine.name.clone());
@@ -290,7 +291,7 @@ pub(crate) fn chosen(
     Ok(fit)
 }
 
-/// The machines of a session, as they are now.
+/// The current state of a session's machines.
 fn machines_of(
     session: &[SessionMachine],
     known: &[FleetMachine],
@@ -302,7 +303,7 @@ fn machines_of(
     session.iter().map(find).collect()
 }
 
-/// What is known of a machine before it says more of itself.
+/// The record of a machine until it reports more about itself.
 fn named(machine: &FleetMachine) -> SessionMachine {
     SessionMachine {
         id: machine.name.clone(),
@@ -312,8 +313,8 @@ fn named(machine: &FleetMachine) -> SessionMachine {
     }
 }
 
-/// Every machine measures all cases, with a fixed number of runs: where measuring ends by what was seen, machines would have to
-/// be judged together.
+/// Makes every machine measure all cases with a fixed number of runs: a sequential rule would have
+/// to judge all machines together.
 fn repeat_on_each(plan: &mut Plan, machines: u32) {
     plan.strata = machines;
     if let Stopping::Sequential { .. } = plan.design.stopping {
@@ -324,7 +325,6 @@ fn repeat_on_each(plan: &mut Plan, machines: u32) {
     }
 }
 
-/// Cuts the plan into parcels, each for one of the machines.
 fn divided(plan: &Plan, machines: &[FleetMachine], each: bool) -> Vec<StoredParcel> {
     let length = |job: &speedwell_harness::Job| expected_s(plan, job);
     let cases: Vec<(&str, f64)> = (plan.jobs.iter())
@@ -355,7 +355,7 @@ fn divided(plan: &Plan, machines: &[FleetMachine], each: bool) -> Vec<StoredParc
     parcels
 }
 
-/// How long a case may take, in seconds, by what is planned for it.
+/// Estimates the duration of a case from the plan, in seconds.
 fn expected_s(plan: &Plan, job: &speedwell_harness::Job) -> f64 {
     let samples = job.samples.unwrap_or(plan.sampling.samples);
     let measured_ns = match samples.length {
@@ -366,7 +366,6 @@ fn expected_s(plan: &Plan, job: &speedwell_harness::Job) -> f64 {
     run_s * f64::from(plan.runs_per_variant()) * plan.variants.len() as f64
 }
 
-/// Sends every machine what it needs.
 fn sent(
     engine: &mut Engine,
     fleet: &FleetRequest,

@@ -1,6 +1,6 @@
-//! Puts what a session needs on a machine: into a folder that is seen from here, or over a line.
+//! Puts what a session needs on a machine: into a directly accessible folder, or over a connection.
 //!
-//! Over a line the program goes first; everything else it takes by itself.
+//! Over a connection, the program is sent first and then receives everything else.
 
 use super::contents::link_program;
 use super::order::PROGRAM;
@@ -15,18 +15,18 @@ use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout};
 
-/// Whether this machine sees the folder of the others.
+/// Whether the fleet folder is directly accessible from this machine.
 pub(crate) fn is_shared(file: &FleetFile) -> bool {
     file.folder.is_some() || file.engine != EngineKind::Ssh
 }
 
-/// How many of the files that are left out are named.
+/// Maximum number of skipped files to name.
 const NAMED: usize = 5;
 
-/// Warns of what lies in the folders and is not sent.
+/// Warns about files in the folders that cannot be sent.
 ///
 /// # Errors
-/// Those of the listener.
+/// Fails if the listener fails.
 pub(crate) fn warn_of_left_out(bundle: &Bundle, listener: &mut Listener<'_>) -> anyhow::Result<()> {
     let left_out = bundle.left_out();
     for why in left_out.iter().take(NAMED) {
@@ -39,10 +39,10 @@ pub(crate) fn warn_of_left_out(bundle: &Bundle, listener: &mut Listener<'_>) -> 
     Ok(())
 }
 
-/// Says that a machine gets what it needs, and how much that is.
+/// Reports that a machine is sent what it needs, and how much.
 ///
 /// # Errors
-/// Those of the listener.
+/// Fails if the listener fails.
 pub(crate) fn note_sending(
     bundle: &Bundle,
     machine: &str,
@@ -53,10 +53,11 @@ pub(crate) fn note_sending(
     listener.observe(&Event::Note(&sentence))
 }
 
-/// Lays everything out in a folder that is seen from here; gives the folders of the session and the bundle.
+/// Lays everything out in a directly accessible folder; returns the folders of the session and the
+/// bundle.
 ///
 /// # Errors
-/// The folder cannot be written.
+/// Fails if the folder cannot be written.
 pub(crate) fn here(
     bundle: &Bundle,
     session: &str,
@@ -67,15 +68,15 @@ pub(crate) fn here(
     Ok((folder, laid_out))
 }
 
-/// The other end of [`there`]: takes what comes over the input of this process, and answers over its output.
+/// Receiving end of [`there`]: reads from stdin and answers on stdout.
 ///
 /// # Errors
-/// The line is cut.
+/// Fails if the connection breaks.
 pub fn receive(folder: &Path) -> anyhow::Result<()> {
     let (input, output) = (io::stdin(), io::stdout());
     let own = std::env::current_exe().context("cannot find this program")?;
     let then = |session: &Path, bundle: &Path| {
-        // A program that was sent lies in our folder; another one is that which the fleet names for this machine.
+        // A program that was sent lies in our folder; any other was configured for this machine.
         let folder = folder.canonicalize()?;
         if own.starts_with(folder) {
             link_program(session, bundle)
@@ -86,10 +87,10 @@ pub fn receive(folder: &Path) -> anyhow::Result<()> {
     depot::receive(folder, &mut input.lock(), &mut output.lock(), &then)
 }
 
-/// Sends everything over a line; gives the folders of the session and the bundle there.
+/// Sends everything over a connection; returns the remote folders of the session and the bundle.
 ///
 /// # Errors
-/// The machine cannot be reached, or refuses.
+/// Fails if the machine cannot be reached or rejects the bundle.
 pub(crate) fn there(
     engine: &mut Engine,
     bundle: &Bundle,
@@ -105,7 +106,8 @@ pub(crate) fn there(
     line.close(sent)
 }
 
-/// What a machine starts in a session: the program that its fleet names, or that of the bundle.
+/// Links the program that the machine starts in a session: the one configured for it, or the
+/// bundle's.
 fn set_program(machine: &FleetMachine, folder: &Path, bundle: &Path) -> anyhow::Result<()> {
     match &machine.binary {
         Some(binary) => link_other(binary, folder),
@@ -127,7 +129,6 @@ fn link_other(program: &Path, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A line that is open.
 struct Line {
     child: Child,
     to: ChildStdin,
@@ -146,7 +147,8 @@ impl Line {
         })
     }
 
-    /// Closes the line. What went wrong at the other end says why something went wrong here.
+    /// Closes the connection. An error gets the last line of the remote stderr as context, since
+    /// that is probably the cause.
     fn close<T>(self, done: anyhow::Result<T>) -> anyhow::Result<T> {
         let Line { child, to, .. } = self;
         drop(to);

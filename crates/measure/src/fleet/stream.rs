@@ -1,5 +1,5 @@
-//! Where the lines of spools come from: files that grow in a folder that is seen from here, or the output of a worker at the
-//! other end of a line, whose spools follow one another.
+//! Sources of spool lines: growing files in a directly accessible folder, or the output of a remote
+//! worker, which sends one spool after the other.
 
 use anyhow::Context;
 use serde::Deserialize;
@@ -10,32 +10,32 @@ use std::process::ChildStdout;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 
-/// A longer line comes in pieces.
+/// Longer lines arrive in pieces.
 const LONGEST_PIECE: u64 = 1 << 20;
 
-/// Where the lines of one attempt come from.
+/// Source of an attempt's spool lines.
 pub(super) enum Source {
-    /// A file, and how far it was read.
+    /// A file, and the offset read so far.
     File { path: PathBuf, read: u64 },
     /// A [`Stream`], which several attempts share.
     Stream,
 }
 
 impl Source {
-    /// A spool that is read from its beginning.
+    /// A spool file, read from the beginning.
     pub fn file(path: PathBuf) -> Source {
         Source::File { path, read: 0 }
     }
 
-    /// What has been added to the file; a line is read by its [`Stream`].
+    /// Reads what has been appended to the file. A [`Stream`] reads its lines itself.
     ///
     /// # Errors
-    /// The file is there and cannot be read.
+    /// Fails if the file exists but cannot be read.
     pub fn read(&mut self) -> anyhow::Result<Vec<u8>> {
         let Source::File { path, read } = self else {
             return Ok(Vec::new());
         };
-        // It appears when its attempt begins.
+        // The file appears when its attempt starts.
         let Ok(mut file) = File::open(&*path) else {
             return Ok(Vec::new());
         };
@@ -48,10 +48,10 @@ impl Source {
     }
 }
 
-/// The output of a worker.
+/// Output of a worker.
 pub(super) struct Stream {
     lines: Receiver<Vec<u8>>,
-    /// The parcel and the attempt whose spool it is at.
+    /// Shard and attempt of the spool being received.
     whose: Option<(u32, u32)>,
     has_ended: bool,
 }
@@ -68,7 +68,7 @@ struct Whose {
 }
 
 impl Stream {
-    /// Reads lines in a thread that ends with them.
+    /// Reads lines in a thread that ends with the output.
     pub fn new(output: ChildStdout) -> Stream {
         let (sender, lines) = channel();
         thread::spawn(move || {
@@ -91,12 +91,12 @@ impl Stream {
         }
     }
 
-    /// Whether all of it was read.
+    /// Whether all output has been read.
     pub fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// The lines that have come, each with the parcel and the attempt that it is of.
+    /// Returns the lines received since the last call, each with its shard and attempt.
     pub fn lines(&mut self) -> Vec<((u32, u32), Vec<u8>)> {
         let mut found = Vec::new();
         loop {

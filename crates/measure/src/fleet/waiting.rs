@@ -1,21 +1,22 @@
-//! How a coordinator waits: when it looks at spools and asks its engine, and what it says of work that has not begun.
+//! How a coordinator waits: when it checks spools and queries the engine, and what it reports about
+//! work that has not started.
 //!
-//! Soon after something has happened it looks often; the longer nothing does, the more rarely, because whoever waits beside
-//! something that is measured takes time from it. Start at [`Rhythm`] and [`Queue`].
+//! Polls often after news and less often the longer nothing happens, because polling takes time
+//! from a measurement on the same machine. Start at [`Rhythm`] and [`Queue`].
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Between two looks at spools: soon after news, and at most.
+/// Interval between checks of the spools: minimum and maximum.
 const LOOKS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
-/// What came late is seen later by this part of the time that it took.
+/// A result that took the time `t` is noticed at most `t / LATER` late.
 const LATER: u32 = 20;
-/// Time between handing out work and the first question about it.
+/// Delay between handing out work and the first query about it.
 const FIRST: Duration = Duration::from_secs(1);
-/// So many machines are named with a reason.
+/// Maximum number of machines to name per reason.
 const MOST_NAMES: usize = 5;
 
-/// When it is time for what.
+/// Decides when to poll.
 pub(super) struct Rhythm {
     news: Instant,
     asked: Instant,
@@ -24,7 +25,7 @@ pub(super) struct Rhythm {
 }
 
 impl Rhythm {
-    /// Begins at `now`. Questions to the engine follow each other after a second at first, and at most `longest` apart later.
+    /// Starts at `now`. Queries to the engine are a second apart at first, later at most `longest`.
     pub fn new(now: Instant, longest: Duration) -> Rhythm {
         Rhythm {
             news: now,
@@ -34,23 +35,23 @@ impl Rhythm {
         }
     }
 
-    /// Something has come.
+    /// Records that something has arrived.
     pub fn heard(&mut self, now: Instant) {
         self.news = now;
     }
 
-    /// Work was handed out.
+    /// Records that work was handed out.
     pub fn handed_out(&mut self, now: Instant) {
         *self = Rhythm::new(now, self.longest);
     }
 
-    /// How long to wait before spools are looked at again.
+    /// Time until the next check of the spools.
     pub fn pause(&self, now: Instant) -> Duration {
         let silent = now.saturating_duration_since(self.news);
         (silent / LATER).clamp(LOOKS[0], LOOKS[1])
     }
 
-    /// Whether the engine is to be asked now. If so, the next time comes later.
+    /// Whether to query the engine now. If so, increases the time until the next query.
     pub fn asks(&mut self, now: Instant) -> bool {
         let is_time = now.saturating_duration_since(self.asked) >= self.pause;
         if is_time {
@@ -61,7 +62,7 @@ impl Rhythm {
     }
 }
 
-/// Work that the engine has not begun, as it was heard of last.
+/// Work that the engine has not started, as of the last query.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     heard: String,
@@ -69,8 +70,9 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// A sentence on the machines that wait, by the engine's reason, if it is worth saying: what was the same the last time, and
-    /// was not said yet. Between two tasks of a job there is always one that waits for a moment.
+    /// Describes the waiting machines by the engine's reason, if that is worth reporting: unchanged
+    /// since the last query and not yet reported. Between two tasks of a job, one always waits for
+    /// a moment.
     pub fn hear(&mut self, waiting: &BTreeMap<String, Vec<String>>) -> Option<&str> {
         let reasons = waiting
             .iter()

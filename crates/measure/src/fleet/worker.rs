@@ -1,7 +1,7 @@
-//! The other end: carries out parcels on the machine that it runs on, and writes their spools.
+//! The remote side: measures shards on this machine and writes their spools.
 //!
-//! It holds the machine while it measures, so that whoever comes measures after it; before every block it looks whether a later
-//! attempt has begun, and ends if so. Start at [`perform`].
+//! Holds the machine lock while it measures, so that other measurements wait. Before every block it
+//! checks whether a later attempt has started, and stops if so. Start at [`perform`].
 
 use super::doubles;
 use super::order::{Order, order_of, over_of, spool_of, stop_of};
@@ -22,16 +22,16 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often it is tried to have the machine.
 const LOOK: Duration = Duration::from_millis(50);
-/// Nothing is said of waiting that is over sooner: parcels of one session follow each other.
+/// Shorter waits are not reported: shards of one session follow each other.
 const SOON: Duration = Duration::from_secs(60);
 
-/// Carries out the tasks of these numbers, or those that come as lines of the input where the only word is `-`. The end of that
-/// input ends the worker.
+/// Performs the tasks with these numbers, or those that arrive as lines on stdin if the only word
+/// is `-`. The end of that input ends the worker.
 ///
 /// # Errors
-/// An order cannot be read, or a spool cannot be written. What fails while measuring is in the spool.
+/// Fails if a request cannot be read or a spool cannot be written. Failures while measuring are
+/// recorded in the spool.
 pub fn perform(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
     process::adopt_orphans();
     process::on_interrupt()?;
@@ -59,7 +59,7 @@ pub fn perform(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Removes what nobody has written to for two weeks from the folder of the fleet.
+/// Removes sessions from the fleet folder that have not been written to for two weeks.
 fn clean_up(session: &Path) {
     let fleet = session.ancestors().nth(2);
     if let Some(fleet) = fleet.filter(|_| {
@@ -67,12 +67,13 @@ fn clean_up(session: &Path) {
             .parent()
             .is_some_and(|own| own.ends_with("sessions"))
     }) {
-        // It is no reason not to measure, and the next one tries again.
+        // No reason not to measure; the next worker tries again.
         let _ = clean::clean(fleet, clean::Which::Older(clean::OLD));
     }
 }
 
-/// The lines of the input, read by a thread of its own. Its end is the end of our lease: what is being measured is ended.
+/// Lines of stdin, read by a thread. Their end is the end of our lease and interrupts the
+/// measurement.
 fn orders_of_input() -> Receiver<String> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
@@ -86,7 +87,6 @@ fn orders_of_input() -> Receiver<String> {
     receiver
 }
 
-/// One attempt.
 fn attempt(
     folder: &Path,
     order: &Order,
@@ -94,7 +94,7 @@ fn attempt(
 ) -> anyhow::Result<()> {
     let mut copy = copy;
     let mut begun: Option<(Plan, Spool)> = None;
-    // One who waits for long begins before, to say so.
+    // Create the spool early if the wait is long, so that it can be reported.
     let waited = have_machine(folder, &mut |sentence| {
         if begun.is_none() {
             begun = Some(begin(folder, order, copy.take())?);
@@ -116,7 +116,7 @@ fn attempt(
         reason: None,
     };
     let mut judge = Decider::new(&plan, &order.settings);
-    // What a package is built of was sent, and what it is built into depends on the machine.
+    // Only sources of packages are sent, because builds depend on the machine.
     let ready = fence
         .ensure_open()
         .and_then(|()| build_packages(&plan, &mut spool));
@@ -124,13 +124,14 @@ fn attempt(
         .and_then(|()| runner::execute(&plan, orders, &mut judge, &mut [&mut spool, &mut fence]));
     match ended {
         Ok(Ended::Complete) => spool.end(None),
-        // What was interrupted says nothing more: whoever asks for it asks again.
+        // Report nothing more after an interrupt; a new request will follow.
         Ok(_) => Ok(()),
         Err(error) => spool.end(Some(fence.reason.unwrap_or_else(|| format!("{error:#}")))),
     }
 }
 
-/// What need not be measured: what the coordinator has, and what earlier attempts left here, which the spool gets.
+/// Builds the options for the execution, with everything that need not be measured: what the
+/// coordinator has, and what earlier attempts left here, which is copied to the spool.
 fn orders(
     folder: &Path,
     order: &Order,
@@ -152,7 +153,7 @@ fn orders(
     Ok(orders)
 }
 
-/// The plan of an attempt, and its spool.
+/// Loads the plan of an attempt and creates its spool.
 fn begin(
     folder: &Path,
     order: &Order,
@@ -179,7 +180,7 @@ fn begin(
     Ok((plan, spool))
 }
 
-/// What is known of this machine, and a remark on how it is known.
+/// Describes this machine, with a warning if its identity is uncertain.
 fn facts(order: &Order) -> (SessionMachine, Option<String>) {
     let environment = environment::capture(&[]);
     let identity = Identity::of(Path::new("/"), &environment);
@@ -194,8 +195,8 @@ fn facts(order: &Order) -> (SessionMachine, Option<String>) {
     (machine, identity.remark)
 }
 
-/// Waits until nobody else measures on this machine; nothing if the worker is to end. That it takes long, and whose end is waited for,
-/// is said by `tell`.
+/// Waits for exclusive use of this machine; `None` if the worker should stop. Reports a long wait
+/// and the current holder by `tell`.
 fn have_machine(
     folder: &Path,
     tell: &mut dyn FnMut(&str) -> anyhow::Result<()>,
@@ -221,7 +222,7 @@ fn have_machine(
     }
 }
 
-/// Ends a worker between two blocks.
+/// Stops a worker between two blocks.
 struct Fence<'a> {
     folder: &'a Path,
     order: &'a Order,
@@ -229,7 +230,7 @@ struct Fence<'a> {
 }
 
 impl Fence<'_> {
-    /// Why no further block may be begun, if so.
+    /// The reason not to start another block, if there is one.
     fn look(&mut self) -> Option<String> {
         let mut later = 1..4;
         let Order { place, attempt, .. } = *self.order;
@@ -246,7 +247,6 @@ impl Fence<'_> {
         self.reason.clone()
     }
 
-    /// Refuses to go on where no further block may be begun.
     fn ensure_open(&mut self) -> anyhow::Result<()> {
         let reason = self.look();
         ensure!(reason.is_none(), "{}", reason.unwrap_or_default());

@@ -1,6 +1,6 @@
-//! HTTP loads: one of each address in rounds, or as many as a search of levels or rates takes.
+//! HTTP loads: rounds over all addresses, or a search over levels or rates.
 //!
-//! Decides which loads follow each other in which order. It must not know how they are reported. Start at [`load`].
+//! Decides the order of the loads. Does not know how they are reported. Start at [`load`].
 
 pub mod machines;
 mod rounds;
@@ -20,16 +20,16 @@ use speedwell_results::formats::measured;
 use speedwell_runner::load::{Url, load_with_tool};
 use std::path::Path;
 
-/// What was carried out.
+/// The loads that were carried out.
 #[derive(Debug)]
 pub struct Loaded {
     /// The loads, in order.
     pub runs: Vec<LoadRun>,
-    /// Why there are no more, if they could not be begun.
+    /// Why there are no more, if one could not be started.
     pub ended: anyhow::Result<()>,
 }
 
-/// Carries out loads, until everything is known or the user ends it.
+/// Carries out loads until everything is known or the user interrupts.
 pub fn load(request: &LoadRequest, tell: &mut dyn FnMut(LoadEvent<'_>)) -> Loaded {
     let mut runs = Vec::new();
     let from = request.from.as_ref();
@@ -43,18 +43,18 @@ pub fn load(request: &LoadRequest, tell: &mut dyn FnMut(LoadEvent<'_>)) -> Loade
     Loaded { runs, ended }
 }
 
-/// The session.
+/// Builds the session of the loads.
 ///
 /// # Errors
-/// There are no loads.
+/// Fails if there are no loads.
 pub fn session(
     request: &LoadRequest,
     runs: &[LoadRun],
     kept: &SessionRequest,
 ) -> anyhow::Result<Session> {
-    // What is to be said of the figures is said by the report of the loads.
+    // The report of the loads contains the warnings.
     let mut session = measured::session("load", runs, &mut Vec::new())?;
-    // Rounds are shuffled, and the first address given is the baseline.
+    // Rounds are shuffled, but the first address given is the baseline.
     let place = |name: &str| request.specs.iter().position(|spec| is_of(&spec.url, name));
     session.variants.sort_by_key(|variant| place(&variant.name));
     let baseline = session.variants.first().map(|variant| variant.name.clone());
@@ -65,7 +65,7 @@ pub fn session(
         environment: kept.environment(&[]),
         origin: kept.origin(),
         design: Design {
-            // Every round holds each address once, shuffled: blocks with one run of each variant.
+            // Every round has each address once, shuffled: blocks with one run per variant.
             order: Order::Blocks,
             stopping: Stopping::Fixed {
                 runs: rounds.unwrap_or(1),
@@ -81,15 +81,15 @@ pub fn session(
     })
 }
 
-/// Whether a load of this name went to that address.
+/// Whether a load of this name was sent to that address.
 fn is_of(url: &str, name: &str) -> bool {
     Url::parse(url).is_ok_and(|url| url.to_string() == name)
 }
 
-/// Loads with the tool that the request names.
+/// Sends loads with the external tool that the request names.
 ///
 /// # Errors
-/// The tool is missing, cannot send this load, or does not report its figures.
+/// Fails if the tool is missing, cannot send this load, or does not report its results.
 pub fn load_with_tools(
     request: &LoadRequest,
     kept: &SessionRequest,

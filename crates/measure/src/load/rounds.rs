@@ -1,4 +1,4 @@
-//! What loads are requested, in which order they follow each other, and how one is carried out.
+//! Requested loads: their order, and how one is carried out.
 
 use super::super::SearchRequest;
 use super::machines::Generators;
@@ -14,53 +14,53 @@ use speedwell_runner::load::{
 };
 use std::sync::atomic::AtomicBool;
 
-/// HTTP loads to be carried out.
+/// Options for HTTP loads.
 #[derive(Debug, Clone)]
 pub struct LoadRequest {
-    /// The load of every address; a level or rate that is visited takes the place of its own.
+    /// The load of every address; a visited level or rate replaces the address's own.
     pub specs: Vec<LoadSpec>,
-    /// What is looked for.
+    /// What to search for.
     pub wish: Wish,
-    /// Loads of every address; of several levels, visits of each.
+    /// Loads per address; with several levels, visits per level.
     pub runs: Option<u32>,
-    /// What must not be so of a load. A rate that is searched for is held against it.
+    /// Failure conditions; a rate search rejects a rate that meets one.
     pub conditions: Vec<Condition>,
     /// Seed of every random choice.
     pub seed: u64,
-    /// The machines that send them; this one if not given.
+    /// Machines that send the loads; this one by default.
     pub from: Option<FleetRequest>,
 }
 
-/// What is looked for.
+/// What to search for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wish {
-    /// Nothing: addresses are loaded as they say.
+    /// Nothing: send loads as the addresses specify.
     Loads,
-    /// Nothing: the levels are given.
+    /// Nothing: visit the given levels.
     Levels(Vec<u32>),
-    /// Where throughput stops growing.
+    /// The concurrency at which throughput stops growing.
     Concurrency(SearchRequest),
-    /// The highest rate that is kept.
+    /// The highest sustainable rate.
     Rate,
 }
 
-/// What happens while loads are carried out.
+/// Progress of the loads.
 #[derive(Debug)]
 pub enum LoadEvent<'a> {
-    /// A load begins, which ends so.
+    /// A load starts, which ends like this.
     Begins(Stop),
-    /// News of it.
+    /// A message about the load.
     Notice(Notice<'a>),
-    /// The load is over.
+    /// The load has ended.
     Ended,
-    /// A level or rate was visited, and gave so many good answers a second.
+    /// A level or rate was visited, with this many successful responses per second.
     Visited(f64, Option<f64>),
 }
 
-/// Every address in turn, as often as requested.
+/// Sends a load to every address in turn, as often as requested.
 ///
 /// # Errors
-/// A load could not be begun.
+/// Fails if a load cannot be started.
 pub fn rounds(
     request: &LoadRequest,
     from: &mut Option<Generators>,
@@ -79,7 +79,7 @@ pub fn rounds(
     Ok(())
 }
 
-/// One load.
+/// Carries out one load.
 pub fn carry_out_one(
     spec: &LoadSpec,
     from: &mut Option<Generators>,
@@ -103,19 +103,19 @@ pub fn carry_out_one(
     run
 }
 
-/// One load in the order of all.
+/// A load and its place in the order of all loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// Which address, from 0.
+    /// Index of the address.
     pub url: usize,
-    /// Which round, from 0: in a round every address has one turn.
+    /// Index of the round. Every address has one turn per round.
     pub round: u32,
-    /// Its place in the order, from 0.
+    /// Index in the order of all loads.
     pub slot: u32,
 }
 
-/// `rounds` rounds over all addresses, each shuffled by itself, so that a slow drift of the machine
-/// falls on all of them alike. A single round keeps the order typed.
+/// Plans `rounds` rounds over all addresses, each shuffled independently, so that a slow drift of
+/// the machine affects all addresses alike. A single round keeps the order typed.
 pub fn turns(urls: usize, rounds: u32, seed: u64) -> Vec<Turn> {
     let mut shuffle = Shuffle::new(seed);
     let mut turns = Vec::new();

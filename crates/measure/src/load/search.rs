@@ -1,7 +1,7 @@
-//! Loads of several levels of concurrency or of several rates.
+//! Loads at several levels of concurrency or at several rates.
 //!
-//! It carries out one visit after the other, as the analysis says or as a list says. Which level is next is decided in
-//! `analysis`. Start at [`visits`].
+//! Carries out one visit after the other, as the analysis or a list says. `analysis` picks the next
+//! level. Start at [`visits`].
 
 use super::machines::Generators;
 use super::rounds::{LoadEvent, LoadRequest, Wish, carry_out_one, turns};
@@ -15,23 +15,23 @@ use speedwell_process as process;
 use speedwell_runner::load::{LoadRun, Notice, Url, stop};
 use std::time::Duration;
 
-/// How long a visit lasts, and its warm-up, when nothing else is said. Many short visits tell more than
-/// few long ones: a visit's own spread does not show how much visits differ.
+/// Default duration of a visit and of its warm-up. Many short visits are more informative than few
+/// long ones: the spread within a visit does not show how much visits differ.
 const CONCURRENCY_TIME: Duration = Duration::from_secs(1);
 const RATE_TIME: Duration = Duration::from_secs(2);
 const WARMUP: Duration = Duration::from_millis(500);
 
-/// The first rate, the highest, and how exactly the answer is to be known.
+/// The first and the highest rate, and the resolution of the answer.
 const RATES: RateRules = RateRules {
     first: 100.0,
     limit: 10e6,
     resolution: 0.05,
 };
 
-/// Searches, or goes through a list, address by address.
+/// Carries out a search or a list of levels.
 ///
 /// # Errors
-/// A load could not be begun.
+/// Fails if a load cannot be started.
 pub fn visits(
     request: &LoadRequest,
     from: &mut Option<Generators>,
@@ -52,7 +52,6 @@ pub fn visits(
     }
 }
 
-/// The load of one visit, which has one level or rate.
 fn visit_spec(spec: &LoadSpec, level: f64, is_rate: bool) -> LoadSpec {
     let usual = if is_rate { RATE_TIME } else { CONCURRENCY_TIME };
     LoadSpec {
@@ -68,7 +67,8 @@ fn visit_spec(spec: &LoadSpec, level: f64, is_rate: bool) -> LoadSpec {
     }
 }
 
-/// Every level must be divisible among threads and processes, and fill the streams of a connection.
+/// Rules for which every level is divisible among threads and processes and fills the streams of a
+/// connection.
 fn rules(request: &LoadRequest, search: &SearchRequest) -> Rules {
     let parts = request.specs.first().map(|spec| {
         let streams = spec.streams.or(spec.pipeline);
@@ -78,7 +78,6 @@ fn rules(request: &LoadRequest, search: &SearchRequest) -> Rules {
     search.rules(first, Rules::default().limit)
 }
 
-/// A search in progress.
 struct Search<'a, 't> {
     request: &'a LoadRequest,
     from: &'a mut Option<Generators>,
@@ -116,7 +115,8 @@ impl Search<'_, '_> {
         })
     }
 
-    /// Address by address, visits the level or rate that its loads so far call for, until they call for none.
+    /// For each address, visits the level or rate that follows from its loads so far, until there
+    /// is none.
     fn visit_while(&mut self, next: impl Fn(&[LoadRun]) -> Option<f64>) -> anyhow::Result<()> {
         for at in 0..self.request.specs.len() {
             let begin = self.runs.len();
@@ -130,12 +130,12 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// What did not last to its end would be visited again.
+    /// A load that did not run to its end would be visited again.
     fn is_over(&self) -> bool {
         process::interrupted() || self.runs.last().is_some_and(|run| run.is_partial)
     }
 
-    /// The levels of a list, in rounds of shuffled order over levels and addresses.
+    /// Visits the levels of a list, in rounds shuffled over levels and addresses.
     fn list(&mut self, levels: &[u32]) -> anyhow::Result<()> {
         let request = self.request;
         let rounds = request.runs.unwrap_or(Rules::default().visits);
@@ -149,13 +149,14 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// One load of a level or rate. Its round is the number of loads of the same before it.
+    /// Carries out one load at a level or rate. Its round is the number of earlier loads at the
+    /// same level.
     fn visit(&mut self, at: usize, level: f64) -> anyhow::Result<()> {
         let is_rate = self.request.wish == Wish::Rate;
         let mut spec = visit_spec(&self.request.specs[at], level, is_rate);
         let label = Url::parse(&spec.url)?.to_string();
         let is_first = !self.runs.iter().any(|run| run.label == label);
-        // The server was seen once, unless it is a new one each time.
+        // Verify the server once, unless each visit starts a new one or redirects are followed.
         spec.no_verify |= !(is_first || spec.serve.is_some() || spec.location);
         let tell = &mut *self.tell;
         let mut run = carry_out_one(
@@ -168,7 +169,7 @@ impl Search<'_, '_> {
                 event => tell(event),
             },
         )?;
-        // Redirects lead away; what was typed is what it is known by.
+        // Redirects change the address; identify the load by the typed one.
         run.label = label;
         let same = |other: &&LoadRun| {
             other.label == run.label && other.requested.pace == run.requested.pace

@@ -1,5 +1,6 @@
-//! Experiments whose parts have machines, seen by others than the process that measures: which parts are where, whether they
-//! are measured with, waiting for their end, ending them early, and what they left. Start at [`PlacedSession::find`].
+//! Manages experiments on several machines from outside the process that measures: shows which
+//! roles run where and whether they are being measured, waits for the end, cancels, and cleans up.
+//! Start at [`PlacedSession::find`].
 
 use crate::fleet::detached::clean_machines;
 use anyhow::{Context, Result, ensure};
@@ -14,52 +15,52 @@ use speedwell_suite::fleet::FleetFile;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Between two looks whether a session has ended.
+/// Poll interval while waiting for a session to end.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a session may take to end, what runs on its machines included.
+/// How long a session may take to end, including what runs on its machines.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// Who measures a session.
+/// Which process measures a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measured {
-    /// This process of this machine.
+    /// A process on this machine, with its ID.
     Here(i32),
-    /// A process of another machine, as far as the store knows.
+    /// A process on another machine, as far as the store knows.
     Elsewhere,
-    /// Nobody any more, and something of its plan is left.
+    /// None, and the plan is not finished.
     Interrupted,
-    /// Nobody any more: it is whole.
+    /// None: the session is complete.
     Complete,
 }
 
-/// A part of an experiment on its machine.
+/// A role of an experiment on its machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartStatus {
     /// `target`, `load`, or the name of a service.
     pub part: String,
-    /// Its machine.
+    /// Name of its machine.
     pub machine: String,
-    /// Where other machines reach that.
+    /// Address at which other machines reach it.
     pub address: String,
-    /// What the engine says of the machine, where it says anything.
+    /// The engine's status of the machine, if any.
     pub said: Option<String>,
 }
 
-/// A session whose parts have machines.
+/// A session whose roles are placed on machines.
 #[derive(Debug)]
 pub struct PlacedSession {
     number: i64,
     placement: Placement,
     file: FleetFile,
-    /// How many runs its plan has.
+    /// Number of planned runs.
     pub planned: usize,
 }
 
 impl PlacedSession {
-    /// The session of this number; `None` if it is none of these.
+    /// Finds the session with this number; `None` if its roles are not placed on machines.
     ///
     /// # Errors
-    /// It cannot be read, or the file of its fleet cannot.
+    /// Fails if the session or its fleet file cannot be read.
     pub fn find(store: &Store, number: i64) -> Result<Option<PlacedSession>> {
         let Some(text) = store.plan(number)? else {
             return Ok(None);
@@ -79,10 +80,10 @@ impl PlacedSession {
         }))
     }
 
-    /// Who measures it now.
+    /// Determines which process measures it now.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// Fails if the store cannot be read.
     pub fn measured(&self, store: &Store) -> Result<Measured> {
         match store.state(self.number)? {
             State::Running => {}
@@ -97,10 +98,10 @@ impl PlacedSession {
         })
     }
 
-    /// Its parts, with what the engine says of their machines.
+    /// Lists the roles, with the engine's status of their machines.
     ///
     /// # Errors
-    /// The engine does not answer.
+    /// Fails if the engine does not answer.
     pub fn parts(&self) -> Result<Vec<PartStatus>> {
         let mut engine = Engine::of_file(&self.file);
         let known = engine.machines()?;
@@ -123,10 +124,10 @@ impl PlacedSession {
         Ok(parts)
     }
 
-    /// Waits until nobody measures it any more, or the user does not want to wait.
+    /// Waits until the measurement has ended or the user interrupts.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// Fails if the store cannot be read.
     pub fn wait(&self, store: &Store) -> Result<Measured> {
         process::on_interrupt()?;
         let measured = loop {
@@ -141,10 +142,11 @@ impl PlacedSession {
         Ok(measured)
     }
 
-    /// Ends it as Ctrl-C would, and gives its machines back.
+    /// Ends the session as Ctrl-C would, and releases its machines.
     ///
     /// # Errors
-    /// It has ended already, it is measured by another machine that does not end with its job, or it does not end.
+    /// Fails if it has ended already, if another machine measures it and it holds no allocation, or
+    /// if it does not end in time.
     pub fn cancel(&self, store: &Store) -> Result<()> {
         let measured = self.measured(store)?;
         if let Measured::Here(process) = measured {
@@ -177,10 +179,10 @@ impl PlacedSession {
         Ok(())
     }
 
-    /// Removes what it left on its machines; what was removed, by machine.
+    /// Removes the session's files from its machines; returns what was removed, by machine.
     ///
     /// # Errors
-    /// It is still being measured, or a machine cannot be reached.
+    /// Fails if it is still being measured or a machine cannot be reached.
     pub fn clean(&self, store: &Store) -> Result<Vec<(String, Cleaned)>> {
         let number = self.number;
         let measured = self.measured(store)?;
@@ -199,7 +201,6 @@ impl PlacedSession {
     }
 }
 
-/// Why a machine cannot be had, if so.
 fn unfit(known: &[FleetMachine], name: &str) -> Option<String> {
     let Some(machine) = known.iter().find(|known| known.name == name) else {
         return Some("it is not in the fleet any more".to_owned());

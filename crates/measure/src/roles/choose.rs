@@ -1,15 +1,15 @@
-//! Which machines of a fleet the parts of an experiment get: no machine has two, and all parts have theirs or none has. Start at
-//! [`dealt`].
+//! Assigns machines of a fleet to the roles of an experiment: no machine gets two roles, and either
+//! all roles get their machines or none does. Start at [`dealt`].
 
 use crate::load::machines::MOST_MACHINES;
 use anyhow::{Context, Result, ensure};
 use speedwell_fleet::{Component, FleetMachine, MachineState};
 use speedwell_suite::experiment::Role;
 
-/// The longest list of names that a program is given as one word: the kernel takes 128 KiB.
+/// Longest list of names passed as one argument; the kernel allows 128 KiB.
 const LONGEST_LIST: usize = 64 << 10;
 
-/// The places of the machines of each role; no machine has two of them.
+/// Returns the indexes of each role's machines; no machine has two roles.
 pub(super) fn dealt(roles: &[Role], known: &[FleetMachine]) -> Result<Vec<Vec<usize>>> {
     let mut names: Vec<String> = (known.iter())
         .flat_map(|own| [&own.name].into_iter().chain(&own.labels))
@@ -28,7 +28,8 @@ pub(super) fn dealt(roles: &[Role], known: &[FleetMachine]) -> Result<Vec<Vec<us
     }
     let mut order: Vec<usize> = (0..known.len()).collect();
     order.sort_by_key(|at| (known[*at].state != MachineState::Free, &known[*at].name));
-    // Whose a machine is: a role, and which of its machines. One that is needed is given up if its role can have another.
+    // A seat is one machine of a role. It gives up its machine to another seat if it can get a
+    // different one.
     let seats: Vec<usize> = (0..roles.len())
         .flat_map(|role| (0..roles[role].machines).map(move |_| role))
         .collect();
@@ -51,8 +52,9 @@ pub(super) fn dealt(roles: &[Role], known: &[FleetMachine]) -> Result<Vec<Vec<us
     Ok((0..roles.len()).map(of_role).collect())
 }
 
-/// The components of a job that gives each role machines that fit it. The scheduler chooses where no choice for one role can be in
-/// the way of another. Otherwise, and where the list of machines to avoid would be too long, those that are `dealt` are named.
+/// Builds the components of a job that gives each role suitable machines. The scheduler chooses
+/// where no choice for one role can block another. Otherwise, or if the list of machines to avoid
+/// would be too long, the machines in `dealt` are named.
 pub(super) fn components(
     roles: &[Role],
     known: &[FleetMachine],
@@ -88,13 +90,13 @@ pub(super) fn components(
     all.map(component).collect()
 }
 
-/// Whether a machine has the labels of a role, and can be had.
+/// Whether a machine has the labels of a role and is available.
 fn fits(role: &Role, machine: &FleetMachine) -> bool {
     let goes_by = |name: &str| machine.name == name || machine.labels.iter().any(|own| own == name);
     role.on.fits(&goes_by) && !matches!(machine.state, MachineState::Unfit(_))
 }
 
-/// Finds a machine for a seat, moving others where that helps.
+/// Finds a machine for a seat, moving other seats if necessary (augmenting path).
 fn seated(
     seat: usize,
     wishes: &dyn Fn(usize) -> Vec<usize>,
@@ -160,7 +162,7 @@ mod tests {
             machine("b", &["lab", "fast"]),
             machine("c", &["lab"]),
         ];
-        // The target could have any, and would take the first; the load needs 'a' and 'c'.
+        // The target could use any machine and would take the first, but the load needs 'a'.
         let roles = [
             role("target", "lab", 1),
             role("db", "fast | a", 1),
@@ -214,7 +216,7 @@ mod tests {
             });
             words.collect::<Vec<String>>()
         };
-        // Whichever machine one of them gets, the other's are not among them.
+        // No machine suits both roles.
         let apart = [
             role("target", "server & !d", 1),
             role("load", "load & !d", 2),
@@ -222,7 +224,7 @@ mod tests {
         assert_eq!(asked(&apart), ["1 of  but b,c,d", "2 of  but a,d"]);
         let same = [role("target", "load", 1), role("load", "load", 2)];
         assert_eq!(asked(&same), ["1 of  but a", "2 of  but a"]);
-        // The target could get 'd', without which the load has too few.
+        // If the target got 'd', the load would have too few.
         let crossed = [role("target", "server", 1), role("load", "load", 3)];
         assert_eq!(asked(&crossed), ["1 of a but ", "3 of b,c,d but "]);
     }

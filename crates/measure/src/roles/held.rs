@@ -1,6 +1,6 @@
-//! What an experiment has of its machines from its first run to its last: the job that gives them, where a scheduler does, and the
-//! right to be on each. So whoever wants a machine alone is not overtaken by its runs, and it waits for nobody in the middle.
-//! Start at [`Held`].
+//! What an experiment holds from its first run to its last: the scheduler's job, if there is one,
+//! and a lock on each machine. The lease lasts for the whole experiment: exclusive users are not
+//! starved and no run blocks halfway. Start at [`Held`].
 
 use super::line::Role;
 use super::run::{failure_of, unexpected};
@@ -15,19 +15,19 @@ use speedwell_process as process;
 use speedwell_runner::experiment::{Fallible, stage_failure};
 use speedwell_suite::fleet::FleetFile;
 
-/// Machines of an experiment. They are free again when it ends, or this process does.
+/// The machines of an experiment, held until this value is dropped or the process ends.
 pub struct Held {
-    /// A line to each machine, whose other end has its lock. They end first.
+    /// Connections whose other end holds the machine's lock. They end before the lease does.
     _lines: Vec<Role>,
     _lease: Option<Lease>,
 }
 
 impl Held {
-    /// Waits for the locks of all machines, one after the other by their identity: two experiments that did so in different orders would
-    /// wait for each other. Several names of one machine have one lock.
+    /// Acquires the locks of all machines in the order of their identities: two experiments that
+    /// used different orders could deadlock. Several names of one machine share a lock.
     ///
     /// # Errors
-    /// A machine cannot be reached, or the user wants to stop.
+    /// Fails if a machine cannot be reached or the user interrupts.
     pub(super) fn of(
         engine: &mut Engine,
         placement: &Placement,
@@ -52,7 +52,7 @@ impl Held {
     }
 }
 
-/// A line whose other end has the lock of its machine.
+/// Waits until the other end of the connection holds the machine's lock.
 fn held(line: Role, machine: &str, listener: &mut Listener<'_>) -> Fallible<Role> {
     loop {
         match line.next()? {
@@ -68,15 +68,15 @@ fn held(line: Role, machine: &str, listener: &mut Listener<'_>) -> Fallible<Role
     }
 }
 
-/// The name of the job that has the machines of an experiment.
+/// Name of the scheduler's job that holds the machines of an experiment.
 pub(super) fn name_of(session: &str) -> String {
     format!("speedwell-{session}")
 }
 
-/// Waits for machines of a scheduler, for all parts at once.
+/// Waits until a scheduler allocates machines for all roles at once.
 ///
 /// # Errors
-/// It refuses, or the user wants to stop.
+/// Fails if it rejects the request or the user interrupts.
 pub(super) fn lease(
     engine: &mut Engine,
     name: &str,
@@ -99,16 +99,16 @@ pub(super) fn lease(
     })
 }
 
-/// Has the machines of an interrupted session again, the same ones.
+/// Reacquires the machines of an interrupted session.
 ///
 /// # Errors
-/// They cannot be had, or the user wants to stop.
+/// Fails if they are unavailable or the user interrupts.
 pub fn have_again(placement: &mut Placement, listener: &mut Listener<'_>) -> Result<Held> {
     let file = FleetFile::read(&placement.fleet)?;
     let mut engine = Engine::of_file(&file);
     let mut own = None;
     if let Some(earlier) = &placement.allocation {
-        // One that was left would be waited for in vain.
+        // Waiting for machines that a leftover job holds would never end.
         engine.release(earlier)?;
         own = lease(&mut engine, &earlier.name, &same(earlier), listener)?;
     }
@@ -120,7 +120,7 @@ pub fn have_again(placement: &mut Placement, listener: &mut Listener<'_>) -> Res
     Held::of(&mut engine, placement, own, listener)
 }
 
-/// What an allocation had.
+/// Components that request the machines of an earlier allocation.
 fn same(earlier: &Allocation) -> Vec<Component> {
     let mut components: Vec<Component> = Vec::new();
     for (name, component) in &earlier.components {

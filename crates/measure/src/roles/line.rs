@@ -1,4 +1,4 @@
-//! The line to one part of an experiment. Start at [`Role::open`].
+//! A connection to one role of an experiment. Start at [`Role::open`].
 
 use super::worker::{Answer, COMMAND, Order, Said};
 use crate::load::machines::line::{Line, next};
@@ -14,14 +14,14 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// Between two looks whether the user wants to stop.
+/// Poll interval for interrupts by the user.
 const PULSE: Duration = Duration::from_millis(20);
-/// How long a part may take to end, what it started included.
+/// How long a role may take to end, including what it started.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// A part of an experiment on its machine. It ends with this value.
+/// A role of an experiment on its machine. It ends when this value is dropped.
 pub(super) struct Role {
-    /// What it is, for messages: `target`, `service 'db'`.
+    /// Name in messages: `target`, `service 'db'`.
     name: String,
     machine: String,
     line: Line,
@@ -30,10 +30,10 @@ pub(super) struct Role {
 }
 
 impl Role {
-    /// Starts our program on a machine, whose name and whose program there these are, and tells it what to do.
-    ///
+    /// Starts our program on a machine, given by its name and the program's path there, and sends
+    /// the request.
     /// # Errors
-    /// It cannot be reached.
+    /// Fails if the machine cannot be reached.
     pub fn open(
         engine: &mut Engine,
         (machine, program): (&str, &str),
@@ -47,7 +47,7 @@ impl Role {
         let child = engine.reach(machine, &[program, COMMAND]).map_err(failed)?;
         let (line, from) = Line::new(child).map_err(failed)?;
         let text = serde_json::to_string(order).map_err(|error| failed(error.into()))?;
-        // A line that failed says by its end why it cannot be written to.
+        // Ignore errors: the end of a failed connection tells why.
         let _ = line.say(&text);
         let alarm = Arc::new(AtomicBool::new(false));
         Ok(Role {
@@ -59,10 +59,10 @@ impl Role {
         })
     }
 
-    /// What it says next.
+    /// Waits for the next message.
     ///
     /// # Errors
-    /// The line is cut, or the user wants to stop.
+    /// Fails if the connection breaks or the user interrupts.
     pub fn next(&self) -> Fallible<Said> {
         loop {
             if process::interrupted() {
@@ -82,7 +82,7 @@ impl Role {
         }
     }
 
-    /// Why a service cannot be used any more, if that is so.
+    /// Why a service is no longer usable, if so.
     pub fn lost(&self) -> Option<StageFailure> {
         if !self.alarm.load(Ordering::Relaxed) {
             return None;
@@ -95,24 +95,24 @@ impl Role {
         Some(why.unwrap_or_else(|| self.named(stage_failure(Stage::Alive, "it has ended"))))
     }
 
-    /// Set when a load that is under way has to end: it wants that, or it has ended.
+    /// Set when a running load has to end: the role asks for it or has ended.
     pub fn alarm(&self) -> &AtomicBool {
         &self.alarm
     }
 
-    /// Tells it what became of the load that it wanted.
+    /// Sends the outcome of the load that it requested.
     pub fn answer(&self, answer: &Answer) {
         self.alarm.store(false, Ordering::Relaxed);
         if let Ok(text) = serde_json::to_string(answer) {
-            // If the line is cut, that is what is heard next.
+            // The next read reports a broken connection.
             let _ = self.line.say(&text);
         }
     }
 
-    /// Ends a service; `notes` get what it remarks at its end.
+    /// Ends a service and appends its final notes to `notes`.
     ///
     /// # Errors
-    /// It did not end well.
+    /// Fails if it did not end cleanly.
     pub fn end(self, notes: &mut Vec<String>) -> Fallible<()> {
         self.line.close(GRACE);
         let last = self.said.iter().find_map(|said| match said {
@@ -127,7 +127,7 @@ impl Role {
         performed.failure.map_or(Ok(()), |why| Err(self.named(why)))
     }
 
-    /// Says which part it is, and on which machine.
+    /// Prefixes the reason with the role and its machine.
     pub fn named(&self, why: StageFailure) -> StageFailure {
         StageFailure {
             reason: format!("{} on '{}': {}", self.name, self.machine, why.reason),
@@ -137,13 +137,13 @@ impl Role {
 }
 
 impl Drop for Role {
-    /// What it started ends before we go on.
+    /// Waits for everything that the role started to end.
     fn drop(&mut self) {
         self.line.close(GRACE);
     }
 }
 
-/// What comes over a line. One that ends, and what ends a load, raise the alarm.
+/// Receives messages in a thread. Raises the alarm when the role ends or asks to stop a load.
 fn listen(
     mut from: BufReader<ChildStdout>,
     alarm: Arc<AtomicBool>,

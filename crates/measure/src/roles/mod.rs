@@ -1,7 +1,8 @@
-//! Experiments whose parts have machines of their own: which machines these are, and what each of them needs.
+//! Experiments whose roles run on different machines: selects the machines and sends each what it
+//! needs.
 //!
-//! They are chosen once, all or none, and keep their parts for all runs. [`perform`] is one run, seen from here; [`worker`] is the
-//! other end of its lines. Start at [`prepare`].
+//! The machines are selected once, all or none, and keep their roles for all runs. [`perform`] is
+//! one run, seen from here; [`worker`] is the remote side. Start at [`prepare`].
 
 mod attend;
 mod choose;
@@ -29,14 +30,14 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use worker::{Greeting, Order, Said};
 
-/// Where the folder of the definition file lies in a bundle.
+/// Path of the definition file's folder in a bundle.
 const FILES: &str = "files/0";
 
-/// Chooses a machine for every part, and sends each what it needs: the folder of the definition file, `root`, and this program.
-/// The machines are held as long as what is given with the placement.
+/// Selects a machine for every role and sends each what it needs: the folder of the definition
+/// file, `root`, and this program. The machines are held until the returned [`Held`] is dropped.
 ///
 /// # Errors
-/// There is no machine for a part, or one cannot be sent what it needs.
+/// Fails if a role gets no machine, or one cannot be sent what it needs.
 pub fn prepare(
     place: &Place,
     root: &Path,
@@ -81,7 +82,7 @@ pub fn prepare(
     Ok((placement, held))
 }
 
-/// Sends the machines of an interrupted session what they need, where it has been removed since.
+/// Sends the machines of an interrupted session what they need, if it has been removed since.
 fn send_again(
     engine: &mut Engine,
     placement: &mut Placement,
@@ -114,7 +115,7 @@ fn send_again(
     Ok(())
 }
 
-/// Which part has which of the machines, which are in the order of the roles.
+/// Assigns machines to the roles; `machines` is in the order of the roles.
 fn placement(place: &Place, dealt: &[Vec<usize>], machines: Vec<PlacedMachine>) -> Placement {
     let mut next = 0..machines.len();
     let mut placement = Placement {
@@ -138,7 +139,6 @@ fn placement(place: &Place, dealt: &[Vec<usize>], machines: Vec<PlacedMachine>) 
     placement
 }
 
-/// What each machine gets.
 fn bundle(root: &Path) -> Result<Bundle> {
     let wanted = [
         Wanted::Folder {
@@ -153,7 +153,6 @@ fn bundle(root: &Path) -> Result<Bundle> {
     Bundle::gather(&wanted)
 }
 
-/// Sends machines what they need.
 struct Sender<'a> {
     engine: Engine,
     file: &'a FleetFile,
@@ -163,7 +162,7 @@ struct Sender<'a> {
 }
 
 impl Sender<'_> {
-    /// Sends a machine what it needs, and asks it who it is.
+    /// Sends a machine what it needs and queries its identity.
     fn ready(&mut self, machine: &FleetMachine) -> Result<PlacedMachine> {
         let (bundle, session) = (&self.bundle, self.session.as_str());
         let (folder, laid_out) = if send::is_shared(self.file) {
@@ -199,7 +198,8 @@ fn greeted(engine: &mut Engine, machine: &str, program: &str) -> Result<Greeting
     }
 }
 
-/// Where other machines reach one: what the file says, else where we reach it.
+/// Address at which others reach a machine: the one in the fleet file, or else the one at which we
+/// reach it.
 fn address(file: &FleetFile, name: &str, reached_at: Option<IpAddr>) -> Result<IpAddr> {
     let entry = file.machines.iter().find(|entry| entry.name == name);
     let said = entry.and_then(|entry| entry.address);

@@ -1,9 +1,10 @@
-//! What a part is told, with the paths of its machine: the folder of the definition file lies elsewhere there.
+//! Rewrites paths in a role's assignment for its machine, where the folder of the definition file
+//! lies elsewhere.
 
 use speedwell_model::assignment::{Assignment, BackingService, Place, Target};
 use std::path::{Path, PathBuf};
 
-/// A folder here, and what it is called there.
+/// A local folder and its counterpart on the machine.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Moved<'a> {
     pub from: &'a Path,
@@ -11,7 +12,7 @@ pub(super) struct Moved<'a> {
 }
 
 impl Moved<'_> {
-    /// A target and its proofs, with the paths there.
+    /// Rewrites the paths of a target and its proofs.
     pub fn assignment(self, mut own: Assignment) -> Assignment {
         self.target(&mut own.target);
         for proof in &mut own.proofs {
@@ -22,7 +23,7 @@ impl Moved<'_> {
         own
     }
 
-    /// A service with the paths there.
+    /// Rewrites the paths of a service.
     pub fn service(self, mut own: BackingService) -> BackingService {
         self.target(&mut own.program);
         for word in own.ready.iter_mut().flatten() {
@@ -40,14 +41,14 @@ impl Moved<'_> {
 
     fn path(self, path: &Path) -> PathBuf {
         match path.strip_prefix(self.from) {
-            // Joined with nothing it would end with a slash.
+            // Joining an empty path would append a slash.
             Ok(inside) if inside.as_os_str().is_empty() => self.to.to_owned(),
             Ok(inside) => self.to.join(inside),
             Err(_) => path.to_owned(),
         }
     }
 
-    /// A text in which the folder may be named, also in the middle: `--data=/here/x`.
+    /// Rewrites the folder wherever it occurs in a text, as in `--data=/here/x`.
     fn text(self, text: &str) -> String {
         let (from, to) = (self.from.to_string_lossy(), self.to.to_string_lossy());
         let is_of_a_name = |c: char| c.is_alphanumeric() || "._-".contains(c);

@@ -1,6 +1,6 @@
-//! One run of an experiment whose parts have machines of their own: a star of lines, with the services started before the
-//! target, and the load sent by the machines that have it. Start at [`perform`]; services that several runs share live from
-//! [`keep`] on.
+//! One run of an experiment whose roles run on different machines, each with its own connection to
+//! this process. Services start before the target, and the load machines send the load. Start at
+//! [`perform`]; [`keep`] runs services that several runs share.
 
 use super::line::Role;
 use super::relocate::Moved;
@@ -21,12 +21,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Between two looks whether a load has to end.
+/// Poll interval for reasons to end a load.
 const PULSE: Duration = Duration::from_millis(10);
-/// How much later it may be heard that a service has ended.
+/// How long after its consequences the end of a service may be noticed.
 const LATER: Duration = Duration::from_millis(300);
 
-/// Performs a run, on this machine or on those that it is placed on.
+/// Performs a run, on this machine or on those where its roles are placed.
 pub fn perform(assignment: &Assignment, seed: u64) -> Done {
     let Some(placement) = &assignment.placement else {
         return experiment::perform(assignment, seed);
@@ -76,8 +76,8 @@ fn live(
     }
 }
 
-/// Starts services, says by `ready` where they are, and has them live until this process is interrupted or one is lost. What is
-/// given are remarks, and what failed.
+/// Starts services, reports their addresses by `ready`, and keeps them alive until this process is
+/// interrupted or one is lost. Returns notes and any failure.
 pub fn keep(keeping: &Keeping, ready: &mut dyn FnMut(&[Blank])) -> Performed {
     let mut done = Done::default();
     let ended = match &keeping.placement {
@@ -88,7 +88,7 @@ pub fn keep(keeping: &Keeping, ready: &mut dyn FnMut(&[Blank])) -> Performed {
     done.performed
 }
 
-/// The same on the machines that they are placed on.
+/// Like [`keep`], on the machines where the services are placed.
 fn keep_there(
     keeping: &Keeping,
     placement: &Placement,
@@ -111,7 +111,8 @@ fn keep_there(
     ended.and(stopped)
 }
 
-/// What is known before anything is started: where the target is, and services that live longer than it.
+/// Placeholders known before anything starts: the target's host, and services that outlive the
+/// target.
 fn blanks(placement: &Placement, kept: &[Blank]) -> Vec<Blank> {
     let host = placement.of_target().address.to_string();
     let mut known = vec![("target.host".to_owned(), host)];
@@ -119,8 +120,8 @@ fn blanks(placement: &Placement, kept: &[Blank]) -> Vec<Blank> {
     known
 }
 
-/// Starts services one after the other, each on its machine: the later ones may need the earlier ones. `blanks` get where they
-/// are.
+/// Starts services one after the other, each on its machine, since later ones may need earlier
+/// ones. Adds their addresses to `blanks`.
 fn start_services(
     engine: &mut Engine,
     placement: &Placement,
@@ -156,7 +157,6 @@ fn start_services(
     Ok(())
 }
 
-/// Ends services in the opposite order.
 fn end_all(services: Vec<Role>, done: &mut Done) -> Fallible<()> {
     let mut ended = Ok(());
     for service in services.into_iter().rev() {
@@ -166,7 +166,8 @@ fn end_all(services: Vec<Role>, done: &mut Done) -> Fallible<()> {
     ended
 }
 
-/// The service that the target lacked. That one has ended may be heard a little later than what that caused.
+/// The service whose loss made the target fail. Its end may be noticed a little later than the
+/// failure.
 fn lost(services: &[Role]) -> Option<StageFailure> {
     let begin = Instant::now();
     loop {
@@ -184,14 +185,14 @@ struct Run<'a> {
     seed: u64,
     file: FleetFile,
     engine: Engine,
-    /// What is known so far of where things are.
+    /// Placeholders known so far.
     blanks: Vec<Blank>,
     /// Why the load could not be sent.
     load_failure: Option<String>,
 }
 
 impl Run<'_> {
-    /// Has the target do its work, and sends the loads that it wants.
+    /// Runs the target and sends the loads that it requests.
     fn have_target(&mut self, services: &[Role], done: &mut Done) -> Fallible<()> {
         let machine = self.placement.of_target();
         let moved = Moved {
@@ -235,7 +236,7 @@ impl Run<'_> {
         }
     }
 
-    /// Says whose failure it is: that of the machines that send the load, or that of the target.
+    /// Attributes a failure to the machines that send the load, or to the target.
     fn named(&self, target: &Role, why: StageFailure) -> StageFailure {
         let is_of_load = |failure: &String| why.reason.contains(failure.as_str());
         match (&self.load_failure, why.stage) {
@@ -257,9 +258,9 @@ impl Run<'_> {
         names.join(", ")
     }
 
-    /// Has a load sent by its machines. It ends before its time if the target or a service is lost.
+    /// Sends a load from its machines. It ends early if the target or a service is lost.
     fn load(&self, wanted: &Wanted, target: &Role, services: &[Role]) -> Result<LoadRun> {
-        // A machine without a connection of its own would have nothing to send.
+        // A machine without a connection would have nothing to send.
         let most = wanted.spec.concurrency.unwrap_or(u32::MAX).max(1) as usize;
         let machines = (self.placement.load.iter().take(most)).map(|at| {
             let machine = &self.placement.machines[*at];

@@ -1,7 +1,9 @@
-//! One part of an experiment on its machine: the target, or a service. All that it starts ends when its line does.
+//! Runs one role of an experiment on this machine: the target or a service. Everything it starts
+//! ends with its connection.
 //!
-//! What is said are lines of JSON: an [`Order`] first, then [`Said`] back, and an [`Answer`] to each load that is asked for. The
-//! target's part has the whole life of a server (`runner/experiment`) but for its loads, which others send. Start at [`perform`].
+//! Messages are lines of JSON: first an [`Order`], then [`Said`] in reply, and an [`Answer`] to
+//! each load requested. The target's role covers the whole life of a server (`runner/experiment`)
+//! except for its loads, which others send. Start at [`perform`].
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
@@ -25,108 +27,108 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The hidden command that leads here.
+/// Hidden subcommand that runs [`perform`].
 pub const COMMAND: &str = "perform-role";
 
-/// Between two looks at what may have happened.
+/// Poll interval while something may happen.
 const PULSE: Duration = Duration::from_millis(20);
-/// The same where nothing is started or ended.
+/// Poll interval while only a lock is held or awaited.
 const LOOK: Duration = Duration::from_millis(250);
-/// Nothing is said of waiting that is over sooner.
+/// Shorter waits are not reported.
 const SOON: Duration = Duration::from_secs(2);
-/// How long it is waited for somebody who measures alone on the machine.
+/// How long to wait for an exclusive measurement on the machine to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a part is told first.
+/// The first message to a role: what to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Order {
-    /// Say who you are.
+    /// Report identity and environment.
     Greet,
-    /// Have the lock of this machine, where our folder is this one.
+    /// Hold the lock of this machine, where this is the fleet folder.
     Hold(PathBuf),
     /// Start a service.
     Serve(Box<ServiceOrder>),
-    /// Have the target do its work.
+    /// Run the target.
     Perform(Box<TargetOrder>),
 }
 
-/// A service that is to be started.
+/// A request to start a service.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct ServiceOrder {
     pub service: BackingService,
-    /// Where others reach this machine.
+    /// Address at which others reach this machine.
     pub address: IpAddr,
     pub ports: Option<(u16, u16)>,
-    /// Our folder here.
+    /// The fleet folder here.
     pub folder: PathBuf,
 }
 
-/// What a target has to do.
+/// A request to run the target.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct TargetOrder {
     pub assignment: Assignment,
     pub seed: u64,
-    /// Where others reach this machine.
+    /// Address at which others reach this machine.
     pub address: IpAddr,
-    /// Our folder here.
+    /// The fleet folder here.
     pub folder: PathBuf,
 }
 
-/// What a part says.
+/// A message from a role.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Said {
-    /// Who it is.
+    /// Answer to [`Order::Greet`].
     Greeting(Box<Greeting>),
-    /// The machine is ours, together with other experiments.
+    /// The machine's lock is held, shared with other experiments.
     Has,
-    /// Somebody measures alone on the machine.
+    /// Someone measures exclusively on the machine; describes the holder of the lock.
     Waits(String),
-    /// A service is ready, at this port.
+    /// The service is ready at this port.
     Ready(u16),
-    /// A load is wanted.
+    /// A load is requested.
     Load(Box<Wanted>),
-    /// The load that is under way is to end.
+    /// The running load has to end.
     StopLoad,
-    /// What came of it; a service has ended.
+    /// The role has ended, with this outcome.
     Done(Box<Finished>),
 }
 
-/// A load that others are to send.
+/// A load for others to send.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Wanted {
     pub spec: LoadSpec,
     pub seed: u64,
 }
 
-/// What came of a part.
+/// Outcome of a role.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Finished {
     pub performed: Performed,
     pub load: Option<LoadRun>,
 }
 
-/// Who a machine is.
+/// Identity and environment of a machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Greeting {
     pub identity: Identity,
     pub environment: Environment,
-    /// Its address on the line that leads here, if that is one of ssh.
+    /// This end's address of the connection, if it is an ssh connection.
     pub reached_at: Option<IpAddr>,
 }
 
-/// What a part is told of the load that it wanted.
+/// The reply to a requested load.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Answer {
-    /// It was sent.
+    /// The load was sent.
     Sent(Box<LoadRun>),
-    /// It was not, and why.
+    /// The load was not sent, with the reason.
     NotSent(String),
 }
 
-/// Does what comes over the input.
+/// Reads a request from stdin and performs it.
 ///
 /// # Errors
-/// The line is cut, or the order has no meaning.
+/// Fails if the connection breaks or the request is malformed.
 pub fn perform() -> Result<()> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
@@ -151,7 +153,7 @@ pub fn perform() -> Result<()> {
 
 fn greeting() -> Greeting {
     let environment = environment::capture(&[]);
-    // CLIENT PORT SERVER PORT (ssh(1), environment).
+    // Format: client address, client port, server address, server port (ssh(1), ENVIRONMENT).
     let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
     let reached_at = connection.split(' ').nth(2);
     Greeting {
@@ -161,7 +163,8 @@ fn greeting() -> Greeting {
     }
 }
 
-/// Has the lock of this machine until the line ends, so that the parts of its experiment need not wait for their turn.
+/// Holds the lock of this machine until the connection ends, so that the roles of the experiment
+/// need not queue.
 fn hold(folder: &Path, answers: &Receiver<Answer>) -> Fallible<()> {
     let failed = |error: anyhow::Error| stage_failure(Stage::Start, format!("{error:#}"));
     let mut turn = Turn::shared(folder).map_err(failed)?;
@@ -192,7 +195,7 @@ fn hold(folder: &Path, answers: &Receiver<Answer>) -> Fallible<()> {
     Ok(())
 }
 
-/// Has a service live until the line ends.
+/// Runs a service until the connection ends.
 fn serve(order: &ServiceOrder, answers: &Receiver<Answer>, done: &mut Done) -> Fallible<()> {
     let _lock = share(&order.folder)?;
     let site = Site {
@@ -210,7 +213,7 @@ fn serve(order: &ServiceOrder, answers: &Receiver<Answer>, done: &mut Done) -> F
     lost.map_or(ended, Err)
 }
 
-/// Has the target do its work.
+/// Runs the target.
 fn target(order: &TargetOrder, answers: Receiver<Answer>, done: &mut Done) -> Fallible<()> {
     let _lock = share(&order.folder)?;
     let sender = Others(Mutex::new(answers));
@@ -221,7 +224,7 @@ fn target(order: &TargetOrder, answers: Receiver<Answer>, done: &mut Done) -> Fa
     perform_at(&order.assignment, &site, order.seed, done)
 }
 
-/// Waits until nobody measures alone on this machine.
+/// Waits until nothing measures exclusively on this machine.
 fn share(folder: &Path) -> Fallible<MachineLock> {
     let failed = |reason: String| stage_failure(Stage::Start, reason);
     let begin = Instant::now();
@@ -252,7 +255,7 @@ fn say(what: &Said) -> Result<()> {
     Ok(())
 }
 
-/// What comes over the input. Its end is the end of this part.
+/// Receives answers from stdin. Its end ends this role.
 fn listen() -> Receiver<Answer> {
     let (sender, answers) = mpsc::channel();
     thread::spawn(move || {
@@ -268,7 +271,7 @@ fn listen() -> Receiver<Answer> {
     answers
 }
 
-/// Whoever sent the order has the loads sent.
+/// Delegates loads to the sender of the request.
 struct Others(Mutex<Receiver<Answer>>);
 
 impl SendsLoads for Others {

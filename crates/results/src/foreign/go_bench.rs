@@ -1,9 +1,10 @@
-//! One line of the output of `go test -bench`.
+//! Parses a line of `go test -bench` output.
 //!
-//! Decides what a line is; it must not know the lines around it. Start at [`Line::of`]. The format
-//! is Go's "Benchmark Data Format" (golang.org/design/14313-benchmark-format), the other lines are
-//! those of cmd/go and package testing. What the units of a line measure is decided by [`measure_of_unit`], what its name stands for by
-//! [`case`]; with `-json` the lines are wrapped in events (`go doc test2json`), and packages tested at the same time are mixed.
+//! Decides what a line is, without context. Start at [`Line::parse`]. The format is Go's "Benchmark
+//! Data Format" (golang.org/design/14313-benchmark-format); other lines come from cmd/go and
+//! package testing. [`measure_of_unit`] decides what the units of a line measure, [`case`] what its
+//! name means. With `-json` the lines are wrapped in events (`go doc test2json`), and packages that
+//! are tested concurrently are interleaved.
 
 use crate::foreign::json::Content;
 use crate::foreign::unit::Measure;
@@ -14,15 +15,15 @@ use serde::Deserialize;
 use speedwell_model::{Better, Case, Metric, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The keys of configuration lines that `go test` itself writes.
+/// Keys of the configuration lines that `go test` itself writes.
 const KEYS: [&str; 4] = ["goos", "goarch", "pkg", "cpu"];
 
-/// What a line is.
+/// Kind of a line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line<'a> {
     /// A result with its name.
     Result(&'a str, Figures<'a>),
-    /// A name whose result stands further down, as the benchmark itself printed something.
+    /// A name whose result follows later, because the benchmark itself printed something.
     Begin(&'a str),
     /// A result without a name.
     Rest(Figures<'a>),
@@ -30,22 +31,22 @@ pub enum Line<'a> {
     Configuration(&'a str, &'a str),
     /// `Unit NAME better=higher`.
     Direction {
-        /// The unit.
+        /// Unit.
         unit: &'a str,
-        /// Whether more of it is better.
+        /// Whether higher is better.
         is_higher: bool,
     },
     /// `--- FAIL: NAME`.
     Fail(&'a str),
     /// `--- SKIP: NAME`.
     Skip(&'a str),
-    /// The last line of a package: its path if it is told, and whether all went well.
+    /// Last line of a package: its path if stated, and whether all tests passed.
     End(Option<&'a str>, bool),
     /// `panic: WHY`.
     Panic(&'a str),
-    /// A line that belongs to the line before, which is a failure, a skip or a log.
+    /// A line that belongs to the line before: a failure, a skip or a log.
     Log(&'a str),
-    /// A name that stands alone, as with `-v` before the results of that benchmark: without GOMAXPROCS.
+    /// A name alone, without GOMAXPROCS, as `-v` prints it before the results of the benchmark.
     Announced(&'a str),
     /// A line of the tools without a result.
     Quiet,
@@ -53,17 +54,17 @@ pub enum Line<'a> {
     Other,
 }
 
-/// The figures of one result.
+/// Figures of a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures<'a> {
-    /// How many iterations were executed.
+    /// Number of iterations.
     pub iterations: f64,
-    /// Values with their units, as they stand in the line.
+    /// Values with their units, as in the line.
     pub values: Vec<(f64, &'a str)>,
 }
 
 impl<'a> Line<'a> {
-    /// What `line` is, which has no line end.
+    /// Parses `line`, which has no line end.
     pub fn parse(line: &'a str) -> Line<'a> {
         if let Some(found) = measured(line).or_else(|| said_by_tools(line)) {
             return found;
@@ -83,7 +84,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Results and their beginnings.
+/// Parses results and their beginnings.
 fn measured(line: &str) -> Option<Line<'_>> {
     let (first, rest) = line.split_once(char::is_whitespace)?;
     if is_name(first) {
@@ -98,14 +99,14 @@ fn measured(line: &str) -> Option<Line<'_>> {
     figures(line).map(Line::Rest)
 }
 
-/// What the tools say.
+/// Parses lines of the tools.
 fn said_by_tools(line: &str) -> Option<Line<'_>> {
     let mut words = line.split_whitespace();
     if line.starts_with("PASS") || line.starts_with("ok  \t") || line.starts_with("FAIL") {
         let is_good = !line.starts_with("FAIL");
         return match words.next()? {
             "PASS" => Some(Line::Quiet),
-            // FAIL stands alone above the line that names the package, and below the last package.
+            // FAIL stands alone above the line that names the package, and after the last package.
             "FAIL" if words.clone().next().is_none() => Some(Line::Quiet),
             "ok" | "FAIL" => Some(Line::End(words.next(), is_good)),
             _ => None,
@@ -136,13 +137,14 @@ fn said_by_tools(line: &str) -> Option<Line<'_>> {
         .then(|| Line::Configuration(key, value.trim()))
 }
 
-/// Go's rule for the names of functions: `Benchmark`, then anything but a small letter.
+/// Applies Go's rule for benchmark function names: `Benchmark`, then anything but a lowercase
+/// letter.
 fn is_name(word: &str) -> bool {
     word.strip_prefix("Benchmark")
         .is_some_and(|rest| !rest.starts_with(char::is_lowercase))
 }
 
-/// `62466  97.59 ns/op  16 B/op`.
+/// Parses `62466  97.59 ns/op  16 B/op`.
 fn figures(text: &str) -> Option<Figures<'_>> {
     let mut words = text.split_whitespace();
     let iterations: u64 = words.next()?.parse().ok()?;
@@ -156,7 +158,7 @@ fn figures(text: &str) -> Option<Figures<'_>> {
     })
 }
 
-/// Units of package testing: name and unit here, good direction, factor.
+/// Units of package testing: their metric, stored unit, direction and factor.
 const KNOWN: [(&str, &str, &str, Better, f64); 4] = [
     ("ns/op", "time", "ns", Better::Lower, 1.0),
     ("MB/s", "bytes_per_second", "B/s", Better::Higher, 1e6),
@@ -164,7 +166,7 @@ const KNOWN: [(&str, &str, &str, Better, f64); 4] = [
     ("allocs/op", "allocs_per_op", "", Better::Lower, 1.0),
 ];
 
-/// The measure of a unit, which a `Unit` line may have given a direction.
+/// Returns the measure of a unit, with the direction that a `Unit` line may have given.
 pub fn measure_of_unit(unit: &str, is_higher: Option<bool>) -> Measure {
     let known = KNOWN.iter().find(|(known, ..)| *known == unit);
     let mut measure = match known {
@@ -191,9 +193,9 @@ fn direction(is_higher: bool) -> Better {
     }
 }
 
-/// The case of a benchmark, by its name without GOMAXPROCS: `BenchmarkJoin/n=8`.
+/// Returns the case of a benchmark, given its name without GOMAXPROCS: `BenchmarkJoin/n=8`.
 ///
-/// Parts `key=value` of a sub-benchmark are parameters, and so is GOMAXPROCS where it is known.
+/// Parts `key=value` of a sub-benchmark are parameters, and so is GOMAXPROCS if known.
 pub fn case(package: Option<&str>, name: &str, processors: Option<u32>) -> Case {
     let mut benchmark = String::new();
     let mut values: Vec<(String, Value)> = Vec::new();
@@ -221,7 +223,7 @@ pub fn case(package: Option<&str>, name: &str, processors: Option<u32>) -> Case 
     }
 }
 
-/// The parameter for the number at the end of a name; benchstat calls it so, too.
+/// Parameter for the number at the end of a name, named as in benchstat.
 const PROCESSORS: &str = "gomaxprocs";
 
 fn is_new(key: &str, values: &[(String, Value)]) -> bool {
@@ -230,17 +232,18 @@ fn is_new(key: &str, values: &[(String, Value)]) -> bool {
 
 /// Decides which numbers at the ends of names are GOMAXPROCS.
 ///
-/// Package testing appends `-N` to the name of a result unless N is 1, but `gzip-6` may just as well be the name of a sub-benchmark.
-/// What `-v` announces before a result decides. Without it, only a number is taken for GOMAXPROCS that every benchmark of the package was
-/// measured with: of `X`, `X-2`, `X-4` (`-cpu 1,2,4`) both numbers, of `gzip`, `gzip-6` and `none` neither.
+/// Package testing appends `-N` to the name of a result unless N is 1, but `gzip-6` may also be the
+/// name of a sub-benchmark. The name that `-v` announces before a result settles it. Without it, a
+/// number counts as GOMAXPROCS only if every benchmark of the package was measured with it: both
+/// numbers of `X`, `X-2`, `X-4` (`-cpu 1,2,4`), but none of `gzip`, `gzip-6` and `none`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Processors(BTreeSet<u32>);
 
 impl Processors {
-    /// Reads the names of all results of a package.
+    /// Infers the numbers from the names of all results of a package.
     pub fn from_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Processors {
         let names: BTreeSet<&str> = names.into_iter().collect();
-        // How many results each benchmark has, as long as every number is taken for GOMAXPROCS.
+        // Results per benchmark, assuming that every number is GOMAXPROCS.
         let mut results: HashMap<&str, usize> = HashMap::new();
         let mut with_number: BTreeMap<u32, Vec<(&str, &str)>> = BTreeMap::new();
         for name in &names {
@@ -254,7 +257,8 @@ impl Processors {
                     .push((name, benchmark));
             }
         }
-        // The rarest first. Of two that are equally rare, the one stays whose benchmarks were measured without it as well.
+        // Reject the rarest number first. Of two equally rare ones, keep the one whose benchmarks
+        // were also measured without it.
         let mut numbers: Vec<_> = with_number.into_iter().collect();
         numbers.sort_by_key(|(_, own)| {
             let beside = own
@@ -287,14 +291,16 @@ impl Processors {
         self
     }
 
-    /// Splits the name of a result into that of the benchmark and GOMAXPROCS, which is 1 where no number is appended.
+    /// Splits the name of a result into benchmark and GOMAXPROCS, which is 1 if no number is
+    /// appended.
     pub fn split<'n>(&self, name: &'n str) -> (&'n str, u32) {
         number_at_end(name)
             .filter(|(_, number)| self.0.contains(number))
             .unwrap_or((name, 1))
     }
 
-    /// Splits the name of a benchmark that stopped, to which nothing is appended if it stopped in its first iteration.
+    /// Splits the name of a benchmark that stopped. Nothing is appended if it stopped in its first
+    /// iteration.
     pub fn split_stopped<'n>(&self, name: &'n str, announced: Option<&str>) -> (&'n str, u32) {
         let split = announced.and_then(|announced| split_announced(announced, name));
         match split.unwrap_or_else(|| self.split(name)) {
@@ -303,13 +309,14 @@ impl Processors {
         }
     }
 
-    /// Returns the one GOMAXPROCS that all results were measured with, if it was appended to their names.
+    /// Returns the only GOMAXPROCS of all results, if it was appended to their names.
     fn only(&self) -> Option<u32> {
         self.0.first().copied().filter(|_| self.0.len() == 1)
     }
 }
 
-/// Splits the name of a result by the name that was announced before it, if it belongs to that.
+/// Splits the name of a result, given the name announced before it; `None` if it is another
+/// benchmark.
 pub fn split_announced<'n>(announced: &str, name: &'n str) -> Option<(&'n str, u32)> {
     if name == announced {
         return Some((name, 1));
@@ -317,7 +324,8 @@ pub fn split_announced<'n>(announced: &str, name: &'n str) -> Option<(&'n str, u
     number_at_end(name).filter(|(benchmark, _)| *benchmark == announced)
 }
 
-/// The number at the end of a name, if package testing may have appended it: never 1, and without leading zeros.
+/// Returns the number at the end of a name if package testing may have appended it: never 1, and
+/// without leading zeros.
 fn number_at_end(name: &str) -> Option<(&str, u32)> {
     let (benchmark, digits) = name.rsplit_once('-')?;
     let is_appended = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
@@ -327,7 +335,7 @@ fn number_at_end(name: &str) -> Option<(&str, u32)> {
         .map(|number| (benchmark, number))
 }
 
-/// A line for a shell that executes this benchmark alone, by its name without GOMAXPROCS.
+/// Returns the shell command that runs only this benchmark, given its name without GOMAXPROCS.
 pub fn replay(package: Option<&str>, name: &str) -> String {
     let parts: Vec<String> = name
         .split('/')
@@ -345,7 +353,7 @@ pub fn replay(package: Option<&str>, name: &str) -> String {
     ])
 }
 
-/// What is needed of an event; others have no output.
+/// Keys of an event; events of other kinds have no output.
 #[derive(Deserialize)]
 struct Event {
     #[serde(rename = "Package", default)]
@@ -354,18 +362,18 @@ struct Event {
     output: String,
 }
 
-/// Whether bytes are events.
+/// Returns whether the data are events.
 pub fn is_events(bytes: &[u8]) -> bool {
     let first = bytes.split(|&byte| byte == b'\n').next();
     let first = first.unwrap_or_default();
-    // A line is looked at only where it may be one: it may be a whole file.
+    // Cheap check first: the line may be a whole file.
     first.trim_ascii_start().starts_with(b"{") && Content::new(first).has(1, "Action")
 }
 
-/// What was printed, package by package.
+/// Returns the printed text, package by package.
 ///
 /// # Errors
-/// A line is no event; the message names it.
+/// A line is not an event; the message names it.
 pub fn output_of_events(bytes: &[u8]) -> Result<String> {
     let mut packages: IndexMap<String, String> = IndexMap::new();
     for (line, number) in utf8(bytes)?.lines().zip(1..) {
@@ -446,7 +454,7 @@ mod tests {
         assert_eq!(case(None, "BenchmarkA/n=8", None).id(), "A n=8");
     }
 
-    /// `BENCHMARK PROCESSORS` of each result of a package.
+    /// Returns `BENCHMARK PROCESSORS` for each result of a package.
     fn split(names: &[&str]) -> Vec<String> {
         let processors = Processors::from_names(names.iter().copied());
         let split = names.iter().map(|name| processors.split(name));

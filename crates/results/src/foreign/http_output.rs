@@ -1,44 +1,45 @@
-//! What HTTP tools print: rate, latency, errors and answers other than 2xx. Figures that a tool does
-//! not give are left out.
+//! Parses the output of HTTP tools: rate, latency, errors and responses other than 2xx. Figures
+//! that a tool does not report are omitted.
 //!
-//! Decides what the words of each tool mean, for the tools that Node core's `common.js` starts and
-//! throws most of their words away, and for files of their output. Start at [`HttpOutput::read`].
+//! Decides what the words of each tool mean, both for the tools started by Node core's `common.js`,
+//! which ignores most of their output, and for files of their output. Start at
+//! [`HttpOutput::read`].
 
 use serde_json::{Map, Value as Json, json};
 
-/// One finished load test, in the words of its tool.
+/// A finished load test, as reported by its tool.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HttpOutput {
-    /// The tool.
+    /// Name of the tool.
     pub tool: &'static str,
-    /// The address, if it is printed.
+    /// Address, if printed.
     pub url: Option<String>,
-    /// Connections at once.
+    /// Number of concurrent connections.
     pub connections: Option<f64>,
-    /// Requests at once on a connection, where that is more than one.
+    /// Concurrent requests per connection, if more than one.
     pub pipelining: Option<f64>,
-    /// Length of the test.
+    /// Duration of the test.
     pub seconds: Option<f64>,
-    /// Answers counted.
+    /// Number of responses.
     pub requests: Option<f64>,
-    /// Answers per second.
+    /// Responses per second.
     pub rate: Option<f64>,
     /// Bytes received per second.
     pub bytes_per_second: Option<f64>,
-    /// Requests without a good end.
+    /// Failed requests.
     pub errors: f64,
-    /// Answers other than 2xx; wrk does not count 3xx among them.
+    /// Responses other than 2xx; wrk does not count 3xx among them.
     pub non2xx: f64,
     /// `mean`, `p50`, `p99_9`, `max` and the like.
     pub latency_ms: Vec<(String, f64)>,
-    /// Whether the tool tells that it sent requests at a fixed rate.
+    /// Whether the tool states that it sent requests at a fixed rate.
     pub has_fixed_rate: bool,
-    /// What spoils figures, as fragments of sentences.
+    /// Problems with the figures, as sentence fragments.
     pub remarks: Vec<String>,
 }
 
 impl HttpOutput {
-    /// Reads the output of `tool`; `None` when it is not that of a finished measurement.
+    /// Parses the output of `tool`; `None` if it is not that of a finished measurement.
     pub fn read(tool: &str, output: &str) -> Option<HttpOutput> {
         match tool {
             "wrk" => wrk(output),
@@ -49,7 +50,7 @@ impl HttpOutput {
         }
     }
 
-    /// Latency and errors in the form that our own package for Node.js reports.
+    /// Returns latency and errors in the format that our Node.js package reports.
     pub fn figures(&self) -> Json {
         let latency = self.latency_ms.iter();
         let latency: Map<String, Json> = latency
@@ -67,7 +68,7 @@ impl HttpOutput {
     }
 }
 
-/// The name of a percentile: `p50`, `p99_9` for `99.900`, `max` for `100`.
+/// Returns the name of a percentile: `p50`, `p99_9` for `99.900`, `max` for `100`.
 pub fn percentile(percent: &str) -> String {
     let short = match percent.split_once('.') {
         Some((whole, part)) => match part.trim_end_matches('0') {
@@ -82,7 +83,7 @@ pub fn percentile(percent: &str) -> String {
     }
 }
 
-/// wrk 4.x, with or without `--latency`, and wrk2.
+/// Parses the output of wrk 4.x, with or without `--latency`, and of wrk2.
 fn wrk(output: &str) -> Option<HttpOutput> {
     let words = |prefix: &str| -> Option<Vec<&str>> {
         let line = output
@@ -116,7 +117,7 @@ fn wrk(output: &str) -> Option<HttpOutput> {
     }
     let stats = words("Latency  ").unwrap_or_default();
     found.keep_latency("mean", stats.first().and_then(|text| milliseconds(text)));
-    // wrk2 repeats its percentiles uncorrected below a second headline; the first ones count.
+    // wrk2 repeats its percentiles uncorrected under a second headline; use the first ones.
     for line in output.lines() {
         if let [percent, time] = line.split_whitespace().collect::<Vec<_>>()[..]
             && let Some(percent) = percent.strip_suffix('%')
@@ -137,7 +138,7 @@ fn wrk(output: &str) -> Option<HttpOutput> {
     Some(found)
 }
 
-/// Percentiles of autocannon, and what version 2 calls them.
+/// Percentiles of autocannon, with their names in version 2.
 const AUTOCANNON_PERCENTILES: [(&str, &str); 8] = [
     ("p50", "p50"),
     ("p75", "p75"),
@@ -149,7 +150,7 @@ const AUTOCANNON_PERCENTILES: [(&str, &str); 8] = [
     ("max", "max"),
 ];
 
-/// autocannon with `-j`.
+/// Parses the output of autocannon with `-j`.
 pub fn autocannon(result: &Json) -> Option<HttpOutput> {
     let count = |key: &str| result[key].as_f64();
     let requests = result["requests"]["total"].as_f64();
@@ -161,7 +162,8 @@ pub fn autocannon(result: &Json) -> Option<HttpOutput> {
         pipelining: count("pipelining").filter(|requests| *requests > 1.0),
         seconds,
         requests,
-        // Its own average is one of whole seconds out of a histogram with rounded values.
+        // autocannon's own average is taken over whole seconds from a histogram with rounded
+        // values.
         rate: requests
             .zip(seconds)
             .map(|(requests, seconds)| requests / seconds),
@@ -176,7 +178,8 @@ pub fn autocannon(result: &Json) -> Option<HttpOutput> {
     let latency = &result["latency"];
     let mean = latency["average"].as_f64();
     found.keep_latency("mean", mean);
-    // Its smallest value leaves out all that it rounded down to 0 ms, and may then be above the mean.
+    // autocannon's minimum ignores values that it rounded down to 0 ms, and may then exceed the
+    // mean.
     let least = latency["min"].as_f64();
     found.keep_latency(
         "min",
@@ -208,7 +211,8 @@ pub fn autocannon(result: &Json) -> Option<HttpOutput> {
     Some(found)
 }
 
-/// Our own generator as the tool of an HTTP benchmark (`speedwell load --benchmarker`).
+/// Parses the output of our own generator as the tool of an HTTP benchmark
+/// (`speedwell load --benchmarker`).
 fn speedwell(line: &Json) -> Option<HttpOutput> {
     let figure = |key: &str| line[key].as_f64();
     let mut found = HttpOutput {
@@ -227,7 +231,8 @@ fn speedwell(line: &Json) -> Option<HttpOutput> {
     Some(found)
 }
 
-/// h2load: its counts of requests and status codes, and the mean time for a request.
+/// Parses the output of h2load: its counts of requests and status codes, and the mean time per
+/// request.
 fn h2load(output: &str) -> Option<HttpOutput> {
     let line = |prefix: &str| output.lines().find_map(|line| line.strip_prefix(prefix));
     let counted = |line: &str, name: &str| -> Option<f64> {
@@ -274,7 +279,7 @@ fn h2load(output: &str) -> Option<HttpOutput> {
     Some(found)
 }
 
-/// `353.21us`, `1.29ms`, `2.01s`, `1.00m` in milliseconds.
+/// Parses `353.21us`, `1.29ms`, `2.01s` or `1.00m` into milliseconds.
 fn milliseconds(text: &str) -> Option<f64> {
     let split = text.find(|c: char| c.is_ascii_alphabetic())?;
     let factor = match &text[split..] {
@@ -288,7 +293,7 @@ fn milliseconds(text: &str) -> Option<f64> {
     Some(text[..split].parse::<f64>().ok()? * factor)
 }
 
-/// `22.73KB`: wrk and h2load count 1024 bytes in a kilobyte.
+/// Parses `22.73KB`; kilobytes of wrk and h2load have 1024 bytes.
 fn bytes(text: &str) -> Option<f64> {
     let split = text.find(|c: char| c.is_ascii_alphabetic())?;
     let power = match &text[split..] {

@@ -1,19 +1,19 @@
-//! JSON of other programs: what a file is, and its content with the place of every value.
+//! JSON of other programs: detects formats, and reads values together with their locations.
 //!
-//! Decides what counts as JSON here: numbers that are not finite and raw control characters, which
-//! C++ programs write, are forgiven. It must not know any format. Start at [`Content`] to tell
-//! formats apart, at [`parse`] and [`Node`] to read; at [`Text`] where a file is too large for that.
+//! Decides what is accepted as JSON: tolerates non-finite numbers and raw control characters, which
+//! C++ programs write. Knows no format. Start at [`Content`] to detect formats, at [`parse`] and
+//! [`Node`] to read; at [`Text`] for files that are too large for that.
 
 use anyhow::{Context, Error, Result, anyhow};
 use serde::Deserialize;
 use serde_json::Value;
 use std::cell::OnceCell;
 
-/// As much of a file as is looked at to find its kind.
+/// Number of bytes that are inspected to detect the format of a file.
 const BEGINNING: usize = 64 * 1024;
 
-/// The keys of objects in the beginning of a JSON text, each with the number of brackets open
-/// around it: 1 for those of the outermost object, 3 for those of the objects in its arrays.
+/// Returns the keys of objects in the beginning of a JSON text, each with the number of open
+/// brackets around it: 1 for the outermost object, 3 for objects in its arrays.
 fn keys(bytes: &[u8]) -> Vec<(u32, &[u8])> {
     let bytes = &bytes[..bytes.len().min(BEGINNING)];
     let mut found = Vec::new();
@@ -38,32 +38,32 @@ fn keys(bytes: &[u8]) -> Vec<(u32, &[u8])> {
     found
 }
 
-/// A file whose kind is looked for by one recogniser after the other: what several of them ask is found out once.
+/// A file whose format is being detected. Caches what several detectors need.
 #[derive(Debug)]
 pub struct Content<'a> {
-    /// The whole file, not packed and without a mark of the byte order.
+    /// Whole file, unpacked and without byte order mark.
     pub bytes: &'a [u8],
     keys: OnceCell<Vec<(u32, &'a [u8])>>,
 }
 
 impl<'a> Content<'a> {
-    /// Nothing is looked at yet.
+    /// Wraps a file without inspecting it.
     pub fn new(bytes: &'a [u8]) -> Content<'a> {
         let keys = OnceCell::new();
         Content { bytes, keys }
     }
 
-    /// Whether an object in the beginning has this key, with so many brackets open around it.
+    /// Returns whether an object in the beginning has this key at this depth of brackets.
     pub fn has(&self, depth: u32, key: &str) -> bool {
         self.keys().contains(&(depth, key.as_bytes()))
     }
 
-    /// Whether the outermost object begins with this key.
+    /// Returns whether the outermost object begins with this key.
     pub fn begins_with(&self, key: &str) -> bool {
         self.keys().first() == Some(&(1, key.as_bytes()))
     }
 
-    /// None where the file does not begin as JSON does: there may be JSON below other text, which cannot be read.
+    /// Returns no keys unless the file begins like JSON: JSON below other text cannot be read.
     fn keys(&self) -> &[(u32, &'a [u8])] {
         let is_json = matches!(self.bytes.trim_ascii_start().first(), Some(b'{' | b'['));
         let keys = || {
@@ -77,7 +77,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// The place of the quote that closes the string opened at `start`, or the end of the text.
+/// Returns the index of the quote that closes the string opened at `start`, or the end of the text.
 fn end_of_string(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(&byte) = bytes.get(at) {
@@ -90,7 +90,7 @@ fn end_of_string(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// Reads all of a text. A number that is not finite becomes null.
+/// Parses a whole text. A non-finite number becomes null.
 ///
 /// # Errors
 /// The text is not UTF-8 or not JSON; the message names line and column.
@@ -98,10 +98,10 @@ pub fn parse(bytes: &[u8]) -> Result<Value> {
     with_text(bytes, |text| serde_json::from_str(text))
 }
 
-/// What stands for a number that is not finite, where it does not mean the same as null.
+/// Stands for a non-finite number, where that differs from null.
 pub const NOT_FINITE: &str = "\0not finite";
 
-/// Reads all of a text. A number that is not finite becomes the text [`NOT_FINITE`].
+/// Parses a whole text. A non-finite number becomes the string [`NOT_FINITE`].
 ///
 /// # Errors
 /// As for [`parse`].
@@ -114,10 +114,10 @@ pub fn parse_apart_from_null(bytes: &[u8]) -> Result<Value> {
         .map_err(explained)
 }
 
-/// Hands the text of a file to `read`; once more in strict JSON if it finds a mistake.
+/// Passes the text of a file to `read`, and retries with strict JSON if that fails.
 ///
 /// # Errors
-/// The text is not UTF-8, or what `read` says of the strict text.
+/// The text is not UTF-8, or `read` fails on the strict text.
 pub fn with_text<T>(
     bytes: &[u8],
     mut read: impl FnMut(&str) -> serde_json::Result<T>,
@@ -142,7 +142,7 @@ fn explained(error: serde_json::Error) -> Error {
     }
 }
 
-/// A JSON text that what is read from it may borrow from, forgiven what [`parse`] forgives.
+/// A JSON text from which parsed values may borrow. Tolerates what [`parse`] tolerates.
 #[derive(Debug)]
 pub struct Text {
     written: String,
@@ -150,10 +150,10 @@ pub struct Text {
 }
 
 impl Text {
-    /// Takes all bytes of a file.
+    /// Takes the whole content of a file.
     ///
     /// # Errors
-    /// They are not UTF-8.
+    /// The content is not UTF-8.
     pub fn new(bytes: Vec<u8>) -> Result<Text> {
         let mut written = String::from_utf8(bytes).context("it is not UTF-8")?;
         if written.starts_with('\u{feff}') {
@@ -165,15 +165,15 @@ impl Text {
         })
     }
 
-    /// Whether it begins as an object does.
+    /// Returns whether the text begins like an object.
     pub fn is_object(&self) -> bool {
         self.written.trim_start().starts_with('{')
     }
 
-    /// Reads all of it. A number that is not finite becomes null.
+    /// Parses the whole text. A non-finite number becomes null.
     ///
     /// # Errors
-    /// It is not JSON, or does not say what `T` needs; the message names line and column.
+    /// The text is not JSON, or does not match `T`; the message names line and column.
     pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
         serde_json::from_str(&self.written)
             .or_else(|_| {
@@ -183,8 +183,9 @@ impl Text {
     }
 }
 
-/// The text in strict JSON: `not_finite` for `NaN`, `Infinity` and the like, escapes for raw control
-/// characters. Lines keep their numbers, except behind a line break inside a string.
+/// Converts the text to strict JSON: replaces `NaN`, `Infinity` and the like by `not_finite`, and
+/// escapes raw control characters. Line numbers are preserved up to the first line break inside a
+/// string.
 fn strict(text: &str, not_finite: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -228,7 +229,7 @@ fn escaped(character: char) -> String {
     }
 }
 
-/// A value and its place in the file, so that every complaint can name it.
+/// A value and its location in the file, for error messages.
 #[derive(Debug, Clone)]
 pub struct Node<'a> {
     at: String,
@@ -236,7 +237,7 @@ pub struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// The outermost value.
+    /// Wraps the outermost value.
     pub fn root(value: &'a Value) -> Node<'a> {
         Node {
             at: String::new(),
@@ -244,21 +245,21 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// A value that stands at `place` of a larger one.
+    /// Wraps a value at `place` of a larger one.
     pub fn at(place: String, value: &'a Value) -> Node<'a> {
         Node { at: place, value }
     }
 
-    /// A member of an object; `None` if it is absent or null, or this is no object.
+    /// Returns a member of an object; `None` if it is absent or null, or this is not an object.
     pub fn get(&self, key: &str) -> Option<Node<'a>> {
         let value = self.value.get(key).filter(|value| !value.is_null())?;
         Some(self.child(key, value))
     }
 
-    /// A member that must be there.
+    /// Returns a required member.
     ///
     /// # Errors
-    /// It is absent or null; the message names it.
+    /// The member is absent or null; the message names it.
     pub fn need(&self, key: &str) -> Result<Node<'a>> {
         let place = if self.at.is_empty() {
             String::new()
@@ -269,32 +270,32 @@ impl<'a> Node<'a> {
             .with_context(|| format!("the key '{key}' is missing{place}"))
     }
 
-    /// A member that is a text, if it is there.
+    /// Returns an optional string member.
     ///
     /// # Errors
-    /// It is something else.
+    /// The member has another type.
     pub fn text_of(&self, key: &str) -> Result<Option<&'a str>> {
         self.get(key).map(|node| node.text()).transpose()
     }
 
-    /// A member that is a number, if it is there.
+    /// Returns an optional number member.
     ///
     /// # Errors
-    /// It is something else.
+    /// The member has another type.
     pub fn number_of(&self, key: &str) -> Result<Option<f64>> {
         self.get(key).map(|node| node.number()).transpose()
     }
 
-    /// The members of an object in order; none of anything else.
+    /// Returns the members of an object in order; none for other values.
     pub fn members(&self) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
         let members = self.value.as_object().into_iter().flatten();
         members.map(|(key, value)| (key.as_str(), value))
     }
 
-    /// The elements of an array.
+    /// Returns the elements of an array.
     ///
     /// # Errors
-    /// It is no array.
+    /// The value is not an array.
     pub fn elements(&self) -> Result<Vec<Node<'a>>> {
         let elements = self.value.as_array().ok_or_else(|| self.not("an array"))?;
         let node = |(index, value)| Node {
@@ -304,43 +305,43 @@ impl<'a> Node<'a> {
         Ok(elements.iter().enumerate().map(node).collect())
     }
 
-    /// A text.
+    /// Returns the value as a string.
     ///
     /// # Errors
-    /// It is none.
+    /// The value is not a string.
     pub fn text(&self) -> Result<&'a str> {
         self.value.as_str().ok_or_else(|| self.not("a text"))
     }
 
-    /// A number.
+    /// Returns the value as a number.
     ///
     /// # Errors
-    /// It is none.
+    /// The value is not a number.
     pub fn number(&self) -> Result<f64> {
         self.value.as_f64().ok_or_else(|| self.not("a number"))
     }
 
-    /// Whether it is `true`.
+    /// Returns whether the value is `true`.
     pub fn is_true(&self) -> bool {
         self.value.as_bool() == Some(true)
     }
 
-    /// Whether it is null: absent, or a number that is not finite.
+    /// Returns whether the value is null: absent, or a non-finite number.
     pub fn is_null(&self) -> bool {
         self.value.is_null()
     }
 
-    /// Whether it is a number that is not finite, where [`parse_apart_from_null`] has read it.
+    /// Returns whether the value is a non-finite number, as marked by [`parse_apart_from_null`].
     pub fn is_not_finite(&self) -> bool {
         self.value == NOT_FINITE
     }
 
-    /// The value itself.
+    /// Returns the value.
     pub fn value(&self) -> &'a Value {
         self.value
     }
 
-    /// Where it stands: `benchmarks[3].real_time`.
+    /// Returns the location, such as `benchmarks[3].real_time`.
     pub fn place(&self) -> &str {
         &self.at
     }

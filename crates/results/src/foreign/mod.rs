@@ -1,8 +1,7 @@
-//! What other programs print, read into plain figures.
+//! Parses the output of other programs into plain figures.
 //!
-//! Decides the meaning of their words, units and names, for files that are imported and for
-//! programs that are measured alike. It must not know where the bytes came from or what becomes of
-//! the figures.
+//! Decides the meaning of their words, units and names, both for imported files and for measured
+//! programs. Knows neither where the bytes come from nor how the figures are used.
 
 pub mod go_bench;
 pub mod google_benchmark;
@@ -15,10 +14,10 @@ pub mod unit;
 
 use anyhow::{Result, anyhow};
 
-/// Bytes as text.
+/// Converts bytes to text.
 ///
 /// # Errors
-/// They are not UTF-8; the message names the line.
+/// The bytes are not UTF-8; the message names the line.
 pub fn utf8(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|error| {
         let before = &bytes[..error.valid_up_to()];
@@ -30,10 +29,10 @@ pub fn utf8(bytes: &[u8]) -> Result<&str> {
     })
 }
 
-/// As many bytes of a file are looked at to find its kind.
+/// Number of bytes that are inspected to detect the format of a file.
 pub const BEGINNING_BYTES: u64 = 64 * 1024;
 
-/// As much of a file as is looked at to find its kind.
+/// Returns the part of a file that is inspected to detect its format.
 pub fn beginning(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(BEGINNING_BYTES as usize)]
 }

@@ -1,16 +1,17 @@
-//! Files that cannot be read as they are: in another encoding, without results, or printed for people.
+//! Diagnoses files that cannot be read: wrong encoding, no results, or output formatted for people.
 //!
-//! Decides what is said of them and how to get a file that can be read. It must not know what the results are for: imports and
-//! drop-ins ask alike. Start at [`plain`] for bytes that should be text, at [`Unreadable::of_bytes`] for bytes of no known kind.
+//! Decides what to report about them, and how to get a readable file. Used by imports and drop-in
+//! replacements alike. Start at [`plain`] for bytes that should be text, at
+//! [`Unreadable::of_bytes`] for bytes of an unknown format.
 
 use super::beginning;
 use anyhow::{Result, bail};
 use std::io::{Cursor, Read};
 
-/// The bytes without a mark of the byte order, which editors and shells of Windows put in front.
+/// Strips the byte order mark, which Windows editors and shells prepend.
 ///
 /// # Errors
-/// They are not UTF-8 but UTF-16; the message does not name the file.
+/// The bytes are UTF-16; the message does not name the file.
 pub fn plain(bytes: &[u8]) -> Result<&[u8]> {
     if is_utf16(bytes) {
         bail!("it {UTF16}\nhint: {SAVE_AS_UTF8}");
@@ -21,10 +22,11 @@ pub fn plain(bytes: &[u8]) -> Result<&[u8]> {
 const UTF16: &str = "is UTF-16 text";
 const SAVE_AS_UTF8: &str = "save it as UTF-8";
 
-/// Bytes that are looked at where no mark says what they are.
+/// Number of bytes that are inspected if there is no byte order mark.
 const LOOKED_AT: usize = 64;
 
-/// Whether bytes are UTF-16: marked as such, or with a zero in every second byte, as text in most languages has.
+/// Returns whether bytes are UTF-16: marked as such, or with every second byte zero, as in text of
+/// most languages.
 pub fn is_utf16(bytes: &[u8]) -> bool {
     let begins = |mark: &[u8]| bytes.starts_with(mark);
     let first = &bytes[..bytes.len().min(LOOKED_AT) & !1];
@@ -36,10 +38,10 @@ pub fn is_utf16(bytes: &[u8]) -> bool {
     is_marked || (zeros(0) != zeros(1))
 }
 
-/// A source that is read as it comes, without a mark of the byte order.
+/// Wraps a source, stripping its byte order mark.
 ///
 /// # Errors
-/// As for [`plain`], or it cannot be read.
+/// As for [`plain`], or reading fails.
 pub fn plain_source(mut source: impl Read) -> Result<impl Read> {
     let mut first = Vec::with_capacity(LOOKED_AT);
     source
@@ -50,16 +52,17 @@ pub fn plain_source(mut source: impl Read) -> Result<impl Read> {
     Ok(Cursor::new(first).chain(source))
 }
 
-/// What bytes are, and what helps.
+/// Diagnosis of unreadable bytes, with a remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
-    /// Behind the name of the file: `is empty`.
+    /// Predicate to put after the file name: `is empty`.
     pub found: String,
-    /// How to get a file that can be read; empty if nobody knows.
+    /// How to get a readable file; empty if unknown.
     pub hint: &'static str,
 }
 
-/// What programs print for people: whether a line is of it, the program, and how it writes a file.
+/// Output that a program formats for people: a test for its lines, the program, and how to make it
+/// write a file.
 type Printed = (fn(&str) -> bool, &'static str, &'static str);
 
 const PRINTED: [Printed; 7] = [
@@ -105,7 +108,7 @@ fn has_all(line: &str, words: &[&str]) -> bool {
 }
 
 impl Unreadable {
-    /// What bytes are that no reader knows.
+    /// Diagnoses bytes that no reader recognizes.
     pub fn of_bytes(bytes: &[u8]) -> Unreadable {
         let said = |found: &str, hint| Unreadable {
             found: found.to_owned(),
@@ -115,7 +118,7 @@ impl Unreadable {
             return said("is empty", "did the program that wrote it end well?");
         }
         if is_utf16(bytes) {
-            // PowerShell's `>` writes so.
+            // PowerShell's `>` writes UTF-16.
             return said(UTF16, SAVE_AS_UTF8);
         }
         let bytes = beginning(bytes);
@@ -137,7 +140,7 @@ impl Unreadable {
         }
     }
 
-    /// The hint as the end of a message.
+    /// Returns the hint as the end of a message.
     pub fn hint_line(&self) -> String {
         match self.hint {
             "" => String::new(),
@@ -146,7 +149,7 @@ impl Unreadable {
     }
 }
 
-/// The line at which JSON begins below other text.
+/// Returns the line at which JSON begins below other text.
 fn json_below(text: &str) -> Option<usize> {
     let begins = |line: &str| {
         let line = line.trim_end();

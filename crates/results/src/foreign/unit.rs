@@ -1,11 +1,11 @@
-//! Units as files write them, and the metrics that they stand for.
+//! Units as written in files, and the metrics they denote.
 //!
-//! Decides what is stored of a figure whose file names a unit: times as nanoseconds, sizes as bytes, rates per second; any other
-//! unit stays a metric of its own. It must not know any format. Start at [`Measure::of_unit`].
+//! Decides how a figure with a unit is stored: times in nanoseconds, sizes in bytes, rates per
+//! second; any other unit is a metric of its own. Knows no format. Start at [`Measure::of_unit`].
 
 use speedwell_model::{Better, Metric};
 
-/// What a unit measures.
+/// Quantity that a unit measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
     /// Nanoseconds.
@@ -16,18 +16,18 @@ pub enum Quantity {
     Bandwidth,
     /// Bytes.
     Size,
-    /// Shares and factors: computed from figures, no figures.
+    /// Ratios and factors: derived from figures, not figures themselves.
     Derived,
 }
 
-/// A unit: what it measures, and by which power it exceeds the unit that is stored.
+/// A unit: its quantity, and its ratio to the stored unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unit {
-    /// What it measures.
+    /// Measured quantity.
     pub quantity: Quantity,
-    /// The power of ten.
+    /// Power of ten.
     pub tens: i32,
-    /// The power of two.
+    /// Power of two.
     pub twos: i32,
 }
 
@@ -49,7 +49,7 @@ impl Unit {
     /// Mebibytes per second.
     pub const MIB_PER_SECOND: Unit = unit(Quantity::Bandwidth, 0, 20);
 
-    /// The unit of that symbol.
+    /// Parses the symbol of a unit.
     pub fn parse(symbol: &str) -> Option<Unit> {
         use Quantity::{Bandwidth, Derived, Rate, Size, Time};
         let symbol = symbol.trim().replace("/sec", "/s").replace("/second", "/s");
@@ -82,13 +82,14 @@ impl Unit {
         })
     }
 
-    /// What a figure in this unit is multiplied by to be one in the unit that is stored.
+    /// Returns the factor that converts a figure to the stored unit.
     pub fn scale(self) -> f64 {
         f64::powi(10.0, self.tens) * f64::powi(2.0, self.twos)
     }
 }
 
-/// `Latency (ms)` as `Latency` and its unit; words without a known unit at their end are unchanged.
+/// Splits `Latency (ms)` into `Latency` and its unit; a text without a known unit at its end is
+/// returned unchanged.
 pub fn unit_at_end(words: &str) -> (&str, Option<Unit>) {
     for (open, close) in [('(', ')'), ('[', ']')] {
         let inside = words.trim_end().strip_suffix(close);
@@ -102,17 +103,18 @@ pub fn unit_at_end(words: &str) -> (&str, Option<Unit>) {
     (words, None)
 }
 
-/// A unit, understood.
+/// Interpretation of a unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measure {
-    /// The metric, with the unit that is stored.
+    /// Metric, with the stored unit.
     pub metric: Metric,
-    /// What figures are multiplied by.
+    /// Factor that converts figures to the stored unit.
     pub factor: f64,
 }
 
 impl Measure {
-    /// The measure of a unit as a file writes it: `ns/iter`, `ops/sec`, `nanoseconds (ns)`, `seconds`; no text is no unit.
+    /// Interprets a unit as written in a file: `ns/iter`, `ops/sec`, `nanoseconds (ns)`, `seconds`;
+    /// empty means no unit.
     pub fn of_unit(written: &str) -> Measure {
         let written = written.trim();
         let symbol = match unit_at_end(written) {
@@ -125,7 +127,7 @@ impl Measure {
             Some(Quantity::Rate) => (Metric::THROUGHPUT, "1/s", Better::Higher),
             Some(Quantity::Bandwidth) => ("bytes_per_second", "B/s", Better::Higher),
             Some(Quantity::Derived) | None => {
-                // A unit that is called like one of the metrics above stays apart from it.
+                // A unit named like one of the metrics above must not be confused with it.
                 let is_taken = [Metric::TIME, "size", Metric::THROUGHPUT, "bytes_per_second"]
                     .contains(&written);
                 let name = if written.is_empty() || is_taken {
@@ -144,7 +146,7 @@ impl Measure {
     }
 }
 
-/// The unit without the word for one execution: `ns/iter` is a time.
+/// Removes the word for one execution from a unit: `ns/iter` is a time.
 fn per_iteration(written: &str) -> &str {
     let ends = ["/iter", "/op", "/ops", "/iteration"];
     let bare = ends.iter().find_map(|end| written.strip_suffix(end));

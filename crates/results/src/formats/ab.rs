@@ -1,10 +1,11 @@
-//! Reports of ApacheBench: its text, also pasted with collapsed blanks, or its HTML (`-w`), one or
-//! several in a file.
+//! Reports of ApacheBench: its text, also pasted with collapsed whitespace, or its HTML (`-w`), one
+//! or several in a file.
 //!
-//! Decides where a report begins and which of its lines mean what. It must not know where the text
-//! came from. A line is recognised by the words before its colon, as pasted reports have lost their columns. Start at [`read`];
-//! at [`read_percentages`] and [`read_requests`] for the tables that ab writes to files (`-e`, `-g`), which do not name the address.
-//! The lines are those of httpd 2.2 and 2.4, support/ab.c.
+//! Decides where a report begins and what its lines mean. Does not know where the text comes from.
+//! A line is recognized by the words before its colon, because pasted reports have lost their
+//! columns. Start at [`read`], or at [`read_percentages`] and [`read_requests`] for the tables that
+//! ab writes to files (`-e`, `-g`), which do not name the address. The lines are those of httpd 2.2
+//! and 2.4, support/ab.c.
 
 use crate::foreign::beginning;
 use crate::formats::imported::{Imported, Process, sample};
@@ -12,10 +13,10 @@ use crate::formats::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percenti
 use anyhow::{Context, Result, ensure};
 use speedwell_model::{Better, Case, Environment, Metric, Session};
 
-/// The first line of a report.
+/// Start of the first line of a report.
 const BEGINNING: &str = "This is ApacheBench";
 
-/// Fields that only reports have. A report that was pasted may have lost its first line.
+/// Fields that only reports have. A pasted report may have lost its first line.
 const FIELDS_OF_REPORTS: [&str; 4] = [
     "Server Software",
     "Concurrency Level",
@@ -23,7 +24,7 @@ const FIELDS_OF_REPORTS: [&str; 4] = [
     "Requests per second",
 ];
 
-/// Whether bytes are of this kind.
+/// Returns whether the data have this format.
 pub fn recognises(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(beginning(bytes));
     text.lines().any(|line| {
@@ -33,8 +34,8 @@ pub fn recognises(bytes: &[u8]) -> bool {
     })
 }
 
-/// Reads all reports of a text; each was a process, so each is a run. What the user should know is
-/// added to `warnings`.
+/// Reads all reports of a text. Each came from one process, so each is a run. Adds messages for the
+/// user to `warnings`.
 ///
 /// # Errors
 /// No report has results.
@@ -69,7 +70,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     imported.into_session(label, environment, None)
 }
 
-/// The lines of each report, with the number of its first line.
+/// Splits a text into reports; returns the lines of each, with the number of its first line.
 fn reports(text: &str) -> Vec<(usize, Vec<&str>)> {
     let mut reports: Vec<(usize, Vec<&str>)> = Vec::new();
     for (line, number) in text.split_inclusive('\n').zip(1..) {
@@ -80,14 +81,14 @@ fn reports(text: &str) -> Vec<(usize, Vec<&str>)> {
             lines.push(line);
         }
     }
-    // Text above the first report belongs to no report, whatever colons it has.
+    // Text above the first report does not belong to it, whatever colons it contains.
     if reports.len() > 1 && !is_report(&reports[0].1) {
         reports.remove(0);
     }
     reports
 }
 
-/// Whether lines are those of a report, rather than text in front of one.
+/// Returns whether the lines are a report, rather than text before one.
 fn is_report(lines: &[&str]) -> bool {
     lines.iter().any(|line| {
         let name = field(line).map(|(name, _)| name);
@@ -95,7 +96,7 @@ fn is_report(lines: &[&str]) -> bool {
     })
 }
 
-/// Rows of the table "Connection Times", and what their metrics are called.
+/// Rows of the table "Connection Times", with the prefixes of their metrics.
 const ROWS: [(&str, &str); 4] = [
     ("Connect", "connect"),
     ("Processing", "processing"),
@@ -103,20 +104,20 @@ const ROWS: [(&str, &str); 4] = [
     ("Total", "latency"),
 ];
 
-/// Columns of that table: as a rule, and with -S.
+/// Columns of that table, by default and with -S.
 const COLUMNS: [&[&str]; 2] = [
     &["min", "mean", "sd", "median", "max"],
     &["min", "mean", "max"],
 ];
 
-/// Lines that are kept as facts, for they tell what was measured and how.
+/// Lines that are stored as facts about what was measured.
 const FACTS: [(&str, &str); 3] = [
     ("Server Software", "server_software"),
     ("Document Length", "document_length"),
     ("SSL/TLS Protocol", "tls"),
 ];
 
-/// What the lines of one report say.
+/// Content of a report.
 #[derive(Debug, Default)]
 struct Report {
     host: String,
@@ -130,29 +131,28 @@ struct Report {
     is_cut: bool,
 }
 
-/// `Requests per second:    1806.13 [#/sec] (mean)` as its name and the rest.
+/// Splits `Requests per second: 1806.13 [#/sec] (mean)` into name and value.
 fn field(line: &str) -> Option<(&str, &str)> {
     let (name, rest) = line.trim().split_once(':')?;
     Some((name, rest.trim()))
 }
 
-/// The first number of a text.
 fn number(text: &str) -> Option<f64> {
     let number: f64 = text.split_whitespace().next()?.parse().ok()?;
     number.is_finite().then_some(number)
 }
 
 impl Report {
-    /// Reads the lines of a report, each with its line end.
+    /// Parses the lines of a report, each with its line end.
     fn read(lines: &[&str]) -> Report {
         let mut report = Report::default();
-        // ab prints the times of connections in whole milliseconds.
+        // ab prints connection times in whole milliseconds.
         report.load.resolution_ns = NS_PER_MS;
         report.load.has_single_requests = true;
         for line in lines {
             // A line without its end may have lost digits, unless its last words are there.
             if !line.ends_with('\n') && !line.ends_with("(longest request)") {
-                // Behind its last line, the text is no longer that of the report.
+                // Text after the report's last line does not belong to it.
                 report.is_cut = !report.has_longest;
                 continue;
             }
@@ -161,7 +161,7 @@ impl Report {
         report
     }
 
-    /// The figures; `None` if there are none.
+    /// Returns the figures; `None` if there are none.
     fn load(mut self) -> Option<LoadReport> {
         self.load.throughput?;
         let is_whole = self.has_total && (self.has_longest || !self.has_percentiles);
@@ -244,14 +244,14 @@ impl Report {
         }
     }
 
-    /// ab's kilobytes have 1024 bytes.
+    /// Parses a transfer rate. ab's kilobytes have 1024 bytes.
     fn bandwidth(&mut self, name: &str, text: &str) {
         let metric = Metric::new(name, "B/s", Better::Higher);
         let figure = number(text).map(|kib| (metric, kib * 1024.0));
         self.load.others.extend(figure);
     }
 
-    /// A row of the table of connections, whose columns are told by their number.
+    /// Parses a row of the connection times; the number of columns identifies the layout.
     fn row(&mut self, name: &str, rest: &str) {
         let Some((_, row)) = ROWS.iter().find(|(known, _)| *known == name) else {
             return;
@@ -262,7 +262,7 @@ impl Report {
         };
         self.has_total |= *row == "latency";
         for (column, ms) in columns.iter().zip(numbers) {
-            // The table of percentiles says the same of Total, unless it was not asked for.
+            // The percentile table repeats these figures of Total, unless it was not requested.
             if *row == "latency" && ["median", "max"].contains(column) {
                 continue;
             }
@@ -298,29 +298,29 @@ fn count_of(name: &str) -> Metric {
 const PERCENTAGES: &str = "Percentage served,Time in ms";
 const REQUESTS: &str = "starttime\tseconds\tctime\tdtime\tttime\twait";
 
-/// Rows of a table of percentages: 0 to 100.
+/// Number of rows in a percentile table: 0 to 100.
 const ROWS_OF_PERCENTAGES: usize = 101;
 
-/// Percentages that become metrics: those of ab's own report, and the ends.
+/// Percentiles that become metrics: those of ab's own report, and both ends.
 const KEPT: [&str; 10] = ["0", "50", "66", "75", "80", "90", "95", "98", "99", "100"];
 
-/// What ab calls the file without an address.
+/// Benchmark name for a file without an address.
 const NAME: &str = "ab";
 
-/// Whether bytes are a table of percentages.
+/// Returns whether the data are a percentile table.
 pub fn recognises_percentages(bytes: &[u8]) -> bool {
     bytes.starts_with(PERCENTAGES.as_bytes())
 }
 
-/// Whether bytes are a table of requests.
+/// Returns whether the data are a table of requests.
 pub fn recognises_requests(bytes: &[u8]) -> bool {
     bytes.starts_with(REQUESTS.as_bytes())
 }
 
-/// Reads a table of percentages. What the user should know is added to `warnings`.
+/// Reads a percentile table. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// A row is not what it should be; the message names its line.
+/// A row is invalid; the message names its line.
 pub fn read_percentages(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let table = Table::read(bytes, PERCENTAGES, ',')?;
     let mut load = LoadReport {
@@ -345,11 +345,11 @@ pub fn read_percentages(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -
     load.into_session(label, warnings)
 }
 
-/// Reads a table of requests: one run with a sample for each request. What the user should know is
-/// added to `warnings`.
+/// Reads a table of requests, as one run with a sample for each request. Adds messages for the user
+/// to `warnings`.
 ///
 /// # Errors
-/// A row is not what it should be; the message names its line.
+/// A row is invalid; the message names its line.
 pub fn read_requests(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let table = Table::read(bytes, REQUESTS, '\t')?;
     ensure!(!table.rows.is_empty(), "there are no rows in it");
@@ -395,10 +395,10 @@ pub fn read_requests(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> R
     )
 }
 
-/// Rows below a header, all with as many cells as it has.
+/// Rows below a header, all with as many cells as the header.
 struct Table<'a> {
     rows: Vec<Vec<&'a str>>,
-    /// Whether a last line without its end was left out.
+    /// Whether an unterminated last line was dropped.
     is_cut: bool,
 }
 
@@ -441,23 +441,23 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Characters that are written as names.
+/// HTML entities that ab uses.
 const ENTITIES: [(&str, &str); 5] = [
     ("&nbsp;", " "),
     ("&lt;", "<"),
     ("&gt;", ">"),
     ("&quot;", "\""),
-    // Last, so that what it gives is not read again.
+    // Last, so that its replacement is not decoded again.
     ("&amp;", "&"),
 ];
 
-/// Whether a text is a page, not a report as text.
+/// Returns whether a text is HTML rather than plain text.
 fn is_page(text: &str) -> bool {
     text.lines()
         .any(|line| line.trim_start().starts_with("<table"))
 }
 
-/// The lines without tags; cells stay apart.
+/// Converts HTML to text, with cells separated by blanks.
 fn as_text(page: &str) -> String {
     page.split_inclusive('\n').map(line_as_text).collect()
 }
@@ -490,7 +490,7 @@ mod tests {
         let begins = |text: &str| reports(text).iter().map(|(at, _)| *at).collect::<Vec<_>>();
         let whole = format!("{BEGINNING}\nComplete requests: 1\n");
         assert_eq!(begins(&format!("Created: 19 March\n{whole}")), [2]);
-        // A report that has lost its first line.
+        // A report without its first line.
         let headless = format!("Complete requests: 1\nRequests per second: 5\n{whole}");
         assert_eq!(begins(&headless), [1, 3]);
     }

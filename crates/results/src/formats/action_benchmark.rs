@@ -1,7 +1,9 @@
-//! The `data.js` in which github-action-benchmark keeps its results, also without the assignment around it.
+//! Reads `data.js`, the result file of github-action-benchmark, with or without the assignment
+//! around the JSON.
 //!
-//! Decides which direction is good, by the tool that measured, as the action itself does (`src/write.ts`), but for rates in the
-//! output of tools that print either. It must not know where the file lies. Start at [`read`].
+//! Decides the direction of a metric by the measuring tool, like the action (`src/write.ts`),
+//! except for rates in the output of tools that print both times and rates. Does not know where the
+//! file is. Start at [`read`].
 
 use super::imported::{LeftOut, Process, sample};
 use super::input::{Directions, Input};
@@ -14,13 +16,13 @@ use jiff::Timestamp;
 use speedwell_model::{Better, Case, Metric, Origin, Session};
 use std::collections::BTreeSet;
 
-/// What stands before the JSON.
+/// Prefix of the JSON.
 const ASSIGNMENT: &[u8] = b"window.BENCHMARK_DATA";
 
-/// Tools whose figures grow with speed.
+/// Tools for whose figures higher is better.
 const MORE: [&str; 3] = ["benchmarkjs", "pytest", "customBiggerIsBetter"];
 
-/// Tools whose figures shrink with speed.
+/// Tools for whose figures lower is better.
 const LESS: [&str; 7] = [
     "cargo",
     "benchmarkluau",
@@ -31,20 +33,22 @@ const LESS: [&str; 7] = [
     "customSmallerIsBetter",
 ];
 
-/// Tools that print times and rates alike; the action takes less of all of them.
+/// Tools that print both times and rates; the action treats all as lower-is-better.
 const BY_UNIT: [&str; 2] = ["go", "jmh"];
 
-/// Whether bytes are of this kind.
+/// Returns whether the data have this format.
 pub fn recognises(file: &Content<'_>) -> bool {
     let bytes = file.bytes.trim_ascii_start();
     bytes.starts_with(ASSIGNMENT)
         || (bytes.starts_with(b"{") && file.has(1, "lastUpdate") && file.has(1, "entries"))
 }
 
-/// Reads a whole file: each entry of each suite is a session. What the user should know is added to `warnings`.
+/// Reads a whole file, as one session per entry of each suite. Adds messages for the user to
+/// `warnings`.
 ///
 /// # Errors
-/// The content is no JSON, nothing of it can be read (the message names the first place), or a tool is not known.
+/// The content is not JSON, nothing can be read (the message names the first location), or a tool
+/// is unknown.
 pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(&blanked(file.bytes))?;
     let mut reading = Reading {
@@ -64,19 +68,19 @@ pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>
     reading.into_sessions(file.label, warnings)
 }
 
-/// What has been read so far.
+/// State of reading a file.
 struct Reading<'a> {
     said: &'a Directions,
-    /// Of the entries, in their order.
+    /// Point of each entry, in file order.
     places: Vec<Place>,
-    /// Of all entries.
+    /// Results of all entries.
     listed: Vec<Listed<Measured>>,
-    /// Tools of whose rates more is better here, unlike for the action.
+    /// Tools whose rates are treated as higher-is-better, unlike in the action.
     rates: BTreeSet<String>,
     left_out: LeftOut,
 }
 
-/// A figure whose good direction is known.
+/// A figure whose direction is known.
 struct Measured {
     metric: Metric,
     value: f64,
@@ -84,10 +88,10 @@ struct Measured {
 }
 
 impl Reading<'_> {
-    /// Takes the results of one entry; what cannot be read of it is left out.
+    /// Reads the results of an entry. Invalid parts are dropped.
     ///
     /// # Errors
-    /// The good direction of a metric is not known.
+    /// The direction of a metric is unknown.
     fn entry(&mut self, suite: &str, entry: &Node<'_>) -> Result<()> {
         let read = || {
             let (kind, place) = (Kind::read(entry)?, place(suite, entry)?);
@@ -150,7 +154,7 @@ impl Reading<'_> {
     }
 }
 
-/// The JSON, with blanks for the assignment around it, so that lines and columns stay what they are.
+/// Blanks out the assignment around the JSON, to preserve line and column numbers.
 fn blanked(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let start = bytes.len() - bytes.trim_ascii_start().len();
@@ -167,7 +171,7 @@ fn blanked(bytes: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Where the results of an entry belong.
+/// Returns the point that the results of an entry belong to.
 fn place(suite: &str, entry: &Node<'_>) -> Result<Place> {
     let commit = entry.need("commit")?;
     let date = entry.number_of("date")?;
@@ -184,7 +188,7 @@ fn origin(commit: &Node<'_>) -> Result<Origin> {
     let id = commit.need("id")?.text()?;
     ensure!(!id.is_empty(), "'{}.id' is empty", commit.place());
     let committed = commit.text_of("timestamp")?;
-    // What the event of a pull request says instead is no time of a commit, so it may be anything.
+    // For a pull request the event has another value here, which may not be a time.
     let committed = committed.and_then(|text| text.parse::<Timestamp>().ok());
     Ok(Origin {
         tree: commit.text_of("tree_id")?.map(str::to_owned),
@@ -194,13 +198,13 @@ fn origin(commit: &Node<'_>) -> Result<Origin> {
     })
 }
 
-/// How the figures of an entry are to be understood.
+/// How to interpret the figures of an entry.
 struct Kind {
-    /// The direction that the action takes; `None` if the tool is not one of its own.
+    /// Direction that the action uses; `None` if it does not know the tool.
     better: Option<Better>,
-    /// Whether the unit decides.
+    /// Whether the unit determines the direction.
     is_by_unit: bool,
-    /// The tool, if the entry names it.
+    /// Name of the tool, if the entry states it.
     tool: Option<String>,
 }
 
@@ -208,7 +212,7 @@ impl Kind {
     fn read(entry: &Node<'_>) -> Result<Kind> {
         let named = entry.text_of("tool")?;
         let tool = named.unwrap_or_default();
-        // A descendant of the action has this key instead of a tool.
+        // A fork of the action has this key instead of a tool.
         let is_more = entry.get("bigger_is_better").map(|more| more.is_true());
         let of_tool = if MORE.contains(&tool) {
             Some(Better::Higher)
@@ -225,11 +229,11 @@ impl Kind {
         })
     }
 
-    /// The direction of a metric: what the user says, then what its unit says where the tool prints several or is not known,
-    /// then the tool's.
+    /// Returns the direction of a metric: as given by the user, else by the unit (if the tool
+    /// prints several or is unknown), else by the tool.
     ///
     /// # Errors
-    /// None of them says anything.
+    /// None of these states a direction.
     fn direction(&self, measure: &Measure, said: &Directions) -> Result<Better> {
         let name = &measure.metric.name;
         let by_unit = self.is_by_unit || self.better.is_none();
@@ -242,21 +246,22 @@ impl Kind {
     }
 }
 
-/// One figure. The suite of its entry is the group of its benchmark.
+/// A figure. The suite of its entry is the group of its benchmark.
 struct Figure {
     name: String,
     measure: Measure,
-    /// In the unit that is stored.
+    /// Value in the stored unit.
     value: f64,
     note: Option<String>,
-    /// What may tell it apart from another one of that name.
+    /// Details that may distinguish it from others with the same name.
     extra: Vec<(String, String)>,
 }
 
 impl Figure {
     fn read(bench: &Node<'_>) -> Result<Figure> {
         let unit = bench.text_of("unit")?.unwrap_or_default();
-        // Of a line of Go with several figures, older versions took the rest of the line for the unit of the first.
+        // For Go lines with several figures, older versions took the rest of the line as the unit
+        // of the first figure.
         let unit = unit.split('\t').next().unwrap_or_default();
         let measure = Measure::of_unit(unit);
         let node = bench.need("value")?;
@@ -277,7 +282,8 @@ impl Figure {
     }
 }
 
-/// What the lines of `extra` count that the action itself writes (its `src/extract.ts`): another number every time.
+/// Counts in the lines of `extra` that the action itself writes (`src/extract.ts`); they differ
+/// every time.
 const COUNTED: [&str; 13] = [
     "iterations",
     "cpu",
@@ -294,8 +300,8 @@ const COUNTED: [&str; 13] = [
     "params",
 ];
 
-/// The lines of `extra` that say under which circumstances something was measured: `threads: 4`, `8 procs`, anything of a
-/// user's own tool.
+/// Returns the lines of `extra` that describe the setup: `threads: 4`, `8 procs`, or anything
+/// written by a user's own tool.
 fn circumstances(extra: &Node<'_>) -> String {
     let Ok(extra) = extra.text() else {
         return extra.value().to_string();
@@ -312,7 +318,8 @@ fn circumstances(extra: &Node<'_>) -> String {
     kept.join(", ")
 }
 
-/// What the file says of the spread of a figure, as a sentence: `± 30`, `±1.12%`, `stddev: 0.0012`.
+/// Returns what the file says about the spread of a figure, as a sentence: `± 30`, `±1.12%`,
+/// `stddev: 0.0012`.
 fn note(value: &Node<'_>, unit: &str, bench: &Node<'_>) -> Option<String> {
     let range = bench.get("range")?;
     let range = range.text().ok()?.trim();
@@ -416,7 +423,7 @@ mod tests {
         let (ids, warnings) = ids_of("customSmallerIsBetter", &own);
         assert_eq!(ids, ["S/a extra=cold", "S/a extra=warm"]);
         assert_eq!(warnings, [""; 0]);
-        // Numbers that differ in every entry tell nothing apart.
+        // Numbers that differ in every entry distinguish nothing.
         let counted = [
             bench(1, "900 times\\n1 procs"),
             bench(2, "800 times\\n8 procs"),
@@ -447,7 +454,7 @@ mod tests {
                  not a number"
             ]
         );
-        // An entry without a commit is none, and says nothing of the next one.
+        // An entry without a commit is invalid, and does not affect the next one.
         let text = text.replace("\"S\":[", "\"S\":[{\"tool\":\"cargo\"},7,");
         let (sessions, warnings) = read_text(&text, &Directions::default());
         assert_eq!(sessions.unwrap().len(), 1);

@@ -1,9 +1,10 @@
-//! Results of asv (airspeed velocity): one file for each machine, revision and environment, with the descriptions of benchmarks
-//! and machine beside them.
+//! Results of asv (airspeed velocity): one file per machine, revision and environment, beside files
+//! that describe the benchmarks and the machine.
 //!
-//! Decides what asv's values stand for: a number is one run, null a benchmark that failed, NaN one that was skipped, as asv's
-//! developer documentation says of "Benchmark suite layout and file formats" (API 1 and 2). It must not know where the files
-//! lie. Start at [`read_file`]; at [`Row`] for the two forms in which results are written.
+//! Decides how asv's values are mapped: a number is one run, null a failed benchmark, NaN a skipped
+//! one, according to "Benchmark suite layout and file formats" in asv's developer documentation
+//! (API 1 and 2). Does not know where the files are. Start at [`read_file`], or at [`Row`] for the
+//! two layouts of results.
 
 use super::imported::{Imported, LeftOut, Process, VARIANT, remark_on_guesses, sample};
 use super::input::{Directions, Input};
@@ -15,36 +16,36 @@ use serde_json::Value as Json;
 use speedwell_model::{Better, Case, Cause, Environment, Program, Sample, Session, Value, quote};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// What lies beside the files of results.
+/// Content of the files beside the result files.
 #[derive(Debug, Clone, Default)]
 pub struct Beside {
-    /// Of `benchmarks.json`.
+    /// From `benchmarks.json`.
     benchmarks: HashMap<String, Benchmark>,
-    /// Of `machine.json`.
+    /// From `machine.json`.
     machine: BTreeMap<String, String>,
 }
 
-/// A benchmark as `benchmarks.json` describes it.
+/// A benchmark as described by `benchmarks.json`.
 #[derive(Debug, Clone, Default)]
 struct Benchmark {
     kind: String,
     unit: String,
     parameters: Vec<String>,
-    /// Of its text: results of another version are of other work.
+    /// Version of its code: results of another version measured other work.
     version: Option<String>,
 }
 
 impl Beside {
-    /// Takes the content of `benchmarks.json`.
+    /// Adds the content of `benchmarks.json`.
     ///
     /// # Errors
-    /// It is no JSON, or a value is of another type; the message names its place.
+    /// The file is not JSON, or a value has the wrong type; the message names its location.
     pub fn with_benchmarks(mut self, bytes: &[u8]) -> Result<Beside> {
         let parsed = json::parse(bytes)?;
         for (name, value) in Node::root(&parsed).members() {
             let node = Node::at(name.to_owned(), value);
             if !value.is_object() {
-                // The version of the file itself.
+                // The version of the file format.
                 continue;
             }
             let text = |key: &str| -> Result<String> {
@@ -63,10 +64,10 @@ impl Beside {
         Ok(self)
     }
 
-    /// Takes the content of `machine.json`.
+    /// Adds the content of `machine.json`.
     ///
     /// # Errors
-    /// It is no JSON, or does not name the machine.
+    /// The file is not JSON, or does not name the machine.
     pub fn with_machine(mut self, bytes: &[u8]) -> Result<Beside> {
         let parsed = json::parse(bytes)?;
         let root = Node::root(&parsed);
@@ -75,18 +76,18 @@ impl Beside {
         Ok(self)
     }
 
-    /// The name of the machine.
+    /// Returns the name of the machine.
     fn machine_name(&self) -> Option<&str> {
         self.machine.get("machine").map(String::as_str)
     }
 }
 
-/// Whether bytes are a file of results.
+/// Returns whether the data are a result file.
 pub fn recognises(file: &Content<'_>) -> bool {
     file.has(1, "commit_hash") && file.has(1, "requirements")
 }
 
-/// Reads a file of results without what lies beside it: a benchmark is then of the kind that its name says.
+/// Reads a result file alone; the kind of a benchmark is then inferred from its name.
 ///
 /// # Errors
 /// As for [`read_file`].
@@ -94,10 +95,11 @@ pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>
     Ok(vec![read_file(file, &Beside::default(), warnings)?])
 }
 
-/// Reads a file of results.
+/// Reads a result file.
 ///
 /// # Errors
-/// The file is no JSON, nothing of it can be read (the message names the first place), or it is of another machine.
+/// The file is not JSON, nothing can be read (the message names the first location), or it belongs
+/// to another machine.
 pub fn read_file(file: &Input<'_>, beside: &Beside, warnings: &mut Vec<String>) -> Result<Session> {
     let parsed = json::parse_apart_from_null(file.bytes)?;
     let root = Node::root(&parsed);
@@ -115,7 +117,7 @@ pub fn read_file(file: &Input<'_>, beside: &Beside, warnings: &mut Vec<String>) 
     let mut work = BTreeMap::new();
     for row in &rows {
         if reading.add(row, imported) {
-            // A result without a version is taken for one of today's, as asv does.
+            // Like asv, assume the current version for a result without one.
             let described = beside.benchmarks.get(row.name);
             let described = described.and_then(|benchmark| benchmark.version.as_ref());
             let version = row.version.as_ref().or(described);
@@ -141,7 +143,7 @@ pub fn read_file(file: &Input<'_>, beside: &Beside, warnings: &mut Vec<String>) 
     Ok(session)
 }
 
-/// What tells the session of a file from others.
+/// Returns the facts that identify the session of a file.
 fn place(root: &Node<'_>, beside: &Beside, rows: &[Row<'_>]) -> Result<Place> {
     let mut facts = beside.machine.clone();
     facts.extend(self::facts(&root.need("params")?));
@@ -170,7 +172,8 @@ fn place(root: &Node<'_>, beside: &Beside, rows: &[Row<'_>]) -> Result<Place> {
     })
 }
 
-/// The name of the environment; old files lack it, and asv derives it from what they require.
+/// Returns the name of the environment. Old files lack it, and asv derives it from their
+/// requirements.
 fn environment_name(root: &Node<'_>) -> Result<String> {
     if let Some(name) = root.text_of("env_name")? {
         return Ok(name.to_owned());
@@ -183,7 +186,7 @@ fn environment_name(root: &Node<'_>) -> Result<String> {
     Ok(name)
 }
 
-/// The members of an object that are texts, numbers or nothing, as texts.
+/// Returns the members of an object that are strings, numbers or null, as strings.
 fn facts(node: &Node<'_>) -> BTreeMap<String, String> {
     let text = |value: &Json| match value {
         Json::String(text) => Some(text.clone()),
@@ -207,7 +210,7 @@ fn environment(
     let (cpu, kernel, cpus) = (take("cpu"), take("os"), take("num_cpu"));
     take("version");
     take("python");
-    // A version, or the path of the program in an environment that asv did not make.
+    // A version, or the path of the interpreter in an environment that asv did not create.
     let python = root.text_of("python")?.map(|python| Program {
         variant: VARIANT.to_owned(),
         path: if python.contains('/') {
@@ -240,23 +243,23 @@ fn environment(
     })
 }
 
-/// What a file says of one benchmark.
+/// The results of a benchmark in a file.
 struct Row<'a> {
     name: &'a str,
-    /// One element for each combination of the parameters; `None` if all failed.
+    /// One element per combination of parameters; `None` if all failed.
     results: Option<Vec<Node<'a>>>,
-    /// The texts of the values of each parameter.
+    /// Texts of the values of each parameter.
     parameters: Vec<Vec<String>>,
     version: Option<String>,
     /// In milliseconds since the Unix epoch.
     started: Option<f64>,
-    /// What else is known of each combination, by names like `q_25`.
+    /// Statistics of each combination, by names like `q_25`.
     statistics: Vec<(String, Vec<Node<'a>>)>,
-    /// The single measurements of each combination.
+    /// Individual measurements of each combination.
     samples: Vec<Node<'a>>,
 }
 
-/// All benchmarks of a file that can be read, in its order.
+/// Returns all readable benchmarks of a file, in file order.
 fn rows<'a>(root: &Node<'a>, left_out: &mut LeftOut) -> Result<Vec<Row<'a>>> {
     let columns = root.get("result_columns").map(|node| texts(&node));
     let columns = columns.transpose()?;
@@ -273,7 +276,8 @@ fn rows<'a>(root: &Node<'a>, left_out: &mut LeftOut) -> Result<Vec<Row<'a>>> {
 }
 
 impl<'a> Row<'a> {
-    /// API 2: a list with one element for each of `result_columns`; those at the end may be missing.
+    /// Reads API 2: a list with one element per entry of `result_columns`, whose tail may be
+    /// missing.
     fn of_columns(name: &'a str, node: &Node<'a>, columns: &[String]) -> Result<Row<'a>> {
         let elements = node.elements()?;
         let named = columns.iter().zip(elements);
@@ -303,7 +307,7 @@ impl<'a> Row<'a> {
         })
     }
 
-    /// API 1: a value, or an object with the values of all combinations.
+    /// Reads API 1: a value, or an object with the values of all combinations.
     fn of_members(name: &'a str, node: &Node<'a>, root: &Node<'a>) -> Result<Row<'a>> {
         let beside = |key: &str| root.get(key).and_then(|all| all.get(name));
         let version =
@@ -330,7 +334,8 @@ impl<'a> Row<'a> {
         })
     }
 
-    /// The values of the parameters of every combination, in asv's order: the last parameter changes fastest.
+    /// Returns the parameter values of every combination in asv's order, with the last parameter
+    /// varying fastest.
     fn combinations(&self, names: &[String]) -> Result<Vec<Vec<(String, Value)>>> {
         let all: Vec<(String, Vec<Value>)> = names
             .iter()
@@ -350,19 +355,19 @@ impl<'a> Row<'a> {
         Ok(combinations)
     }
 
-    /// A statistic of one combination.
+    /// Returns a statistic of a combination.
     fn statistic(&self, key: &str, at: usize) -> Option<f64> {
         let (_, values) = self.statistics.iter().find(|(known, _)| known == key)?;
         values.get(at)?.number().ok()
     }
 }
 
-/// The elements of a list, or a single value that stands for a list of one.
+/// Returns the elements of a list, or a single value as a list of one.
 fn one_or_more<'a>(node: &Node<'a>) -> Vec<Node<'a>> {
     node.elements().unwrap_or_else(|_| vec![node.clone()])
 }
 
-/// Statistics of API 1, an object for each combination, as lists by name.
+/// Converts the statistics of API 1, one object per combination, into lists by name.
 fn by_name<'a>(statistics: &[Node<'a>]) -> Vec<(String, Vec<Node<'a>>)> {
     let ends = [("ci_99_a", 0), ("ci_99_b", 1)];
     let of = |find: &dyn Fn(&Node<'a>) -> Option<Node<'a>>| -> Vec<Node<'a>> {
@@ -393,7 +398,8 @@ fn parameters(node: Option<&Node<'_>>) -> Result<Vec<Vec<String>>> {
     node.elements()?.iter().map(texts).collect()
 }
 
-/// The values that Python's `repr` wrote: texts lose their quotes, unless two would become the same.
+/// Parses values written by Python's `repr`. Strings lose their quotes, unless two values would
+/// become equal.
 fn values(texts: &[String]) -> Vec<Value> {
     let values: Vec<Value> = texts.iter().map(|text| value(text)).collect();
     let distinct: HashSet<String> = values.iter().map(Value::to_string).collect();
@@ -420,23 +426,24 @@ fn value(text: &str) -> Value {
     }
 }
 
-/// What is decided for a whole file.
+/// State of reading a file.
 struct Reading<'a> {
     beside: &'a Beside,
     better: &'a Directions,
     commit: &'a str,
-    /// Metrics whose good direction is asv's rule: less.
+    /// Metrics whose direction follows only from asv's rule that less is better.
     guesses: BTreeSet<String>,
-    /// Benchmarks whose results are of another version.
+    /// Number of benchmarks with results of another version.
     other_versions: usize,
     left_out: LeftOut,
 }
 
 impl Reading<'_> {
-    /// Adds the results of a benchmark; false if they are of another version than the one described.
+    /// Adds the results of a benchmark; returns false if they are of another version than the
+    /// described one.
     fn add(&mut self, row: &Row<'_>, imported: &mut Imported) -> bool {
         let benchmark = self.beside.benchmarks.get(row.name);
-        // As asv does: results that say no version are of every version.
+        // Like asv, accept results without a version.
         if let (Some(benchmark), Some(version)) = (benchmark, &row.version)
             && benchmark.version.as_ref() != Some(version)
         {
@@ -469,7 +476,7 @@ impl Reading<'_> {
         true
     }
 
-    /// The line that measures it again.
+    /// Returns the command that measures it again.
     fn replay(&self, benchmark: &str) -> String {
         let pattern = quote(&format!("^{benchmark}\\b"));
         format!(
@@ -478,7 +485,7 @@ impl Reading<'_> {
         )
     }
 
-    /// What a benchmark measures, in which unit, and which direction is good.
+    /// Returns metric, unit and direction of a benchmark.
     fn measure(&mut self, name: &str, benchmark: Option<&Benchmark>) -> Measure {
         let function = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
         let kind = benchmark.map_or("", |benchmark| benchmark.kind.as_str());
@@ -494,7 +501,7 @@ impl Reading<'_> {
             "seconds"
         };
         let unit = benchmark.map_or(usual, |benchmark| benchmark.unit.as_str());
-        // asv's word for a figure whose unit nobody has said.
+        // asv's placeholder for a missing unit.
         let unit = if unit == "unit" { "" } else { unit };
         let mut measure = Measure::of_unit(unit);
         if measure.metric.unit == "B" && is("peakmemory", "peakmem_") {
@@ -512,7 +519,7 @@ impl Reading<'_> {
     }
 }
 
-/// The names of so many parameters: as described where that fits, else as asv calls those without a name.
+/// Returns the names of `count` parameters: as described if that fits, else asv's default names.
 fn parameter_names(benchmark: Option<&Benchmark>, count: usize) -> Vec<String> {
     let known = benchmark.map_or(&[][..], |benchmark| &benchmark.parameters);
     let usable = known
@@ -525,7 +532,7 @@ fn parameter_names(benchmark: Option<&Benchmark>, count: usize) -> Vec<String> {
     (1..=count).map(|number| format!("param{number}")).collect()
 }
 
-/// One result: a run with its single measurements, where the file has them.
+/// Converts a result into a run, with its individual measurements if the file has them.
 fn process(
     row: &Row<'_>,
     at: usize,
@@ -565,7 +572,7 @@ fn process(
     })
 }
 
-/// What asv says of the spread of a result, as a sentence.
+/// Returns what asv reports about the spread of a result, as a sentence.
 fn spread(row: &Row<'_>, at: usize) -> Option<String> {
     let pair = |low: &str, high: &str| Some((row.statistic(low, at)?, row.statistic(high, at)?));
     let words = [

@@ -1,8 +1,8 @@
-//! Answers of bencher's `perf` interface: results by branch, testbed, benchmark and measure.
+//! Responses of bencher's `perf` endpoint: results by branch, testbed, benchmark and measure.
 //!
-//! Decides that one report is one session, its testbed the machine, each iteration of the report a run, and each measure a
-//! metric. Which direction of a measure is good is in no answer, so the user says it. It must not know where the answer came
-//! from. Start at [`read`].
+//! Decides that a report is a session, its testbed the machine, each iteration of the report a run,
+//! and each measure a metric. Responses do not state the direction of a measure, so the user does.
+//! Does not know where the response comes from. Start at [`read`].
 
 use super::imported::{LeftOut, Process, sample};
 use super::input::Input;
@@ -16,16 +16,16 @@ use jiff::Timestamp;
 use speedwell_model::{Case, Environment, Metric, Origin, Sample, Session};
 use std::collections::HashMap;
 
-/// Whether bytes are of this kind.
+/// Returns whether the data have this format.
 pub fn recognises(file: &Content<'_>) -> bool {
     file.has(1, "results") && file.has(3, "testbed")
 }
 
-/// Reads a whole answer. What the user should know is added to `warnings`.
+/// Reads a whole response. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// The content is no JSON, nothing of it can be read (the message names the first place), or the good direction of a
-/// measure is not known.
+/// The content is not JSON, nothing can be read (the message names the first location), or the
+/// direction of a measure is unknown.
 pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let root = Node::root(&parsed);
@@ -51,23 +51,23 @@ pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>
     Ok(sessions)
 }
 
-/// The reports of an answer: several series hold parts of each.
+/// The reports of a response. Each may be spread over several series.
 #[derive(Default)]
 struct Reports {
-    /// Each with what it is known by.
+    /// Points by their identifying facts.
     places: IndexMap<String, Place>,
     points: Vec<Listed<Point>>,
     metrics: HashMap<String, Metric>,
-    /// How many name no commit.
+    /// Number of reports without a commit.
     unnamed: usize,
     left_out: LeftOut,
 }
 
 impl Reports {
-    /// Takes the results of one branch, testbed, benchmark and measure; what cannot be read of them is left out.
+    /// Adds the results of one branch, testbed, benchmark and measure, dropping invalid ones.
     ///
     /// # Errors
-    /// The good direction of the measure is not known.
+    /// The direction of the measure is unknown.
     fn add(&mut self, project: &str, series: &Node<'_>, file: &Input<'_>) -> Result<()> {
         let Some((of, points)) = self.left_out.unless_read(Series::read(series)) else {
             return Ok(());
@@ -106,7 +106,7 @@ impl Reports {
         self.points.push(Listed {
             measurement,
             case: Case::new(&of.benchmark, Vec::new()),
-            // A benchmark has one result of a measure in each iteration.
+            // A benchmark has one result per measure and iteration.
             metric: format!("{} {}", of.measure, point.iteration),
             details: of.slug.iter().cloned().collect(),
             content: point,
@@ -138,20 +138,20 @@ impl Reports {
     }
 }
 
-/// What all points of a series are of.
+/// Facts common to all points of a series.
 struct Series {
     benchmark: String,
-    /// The short name of the benchmark, which is its own even where the name is not.
+    /// Slug of the benchmark, which is unique even if its name is not.
     slug: Option<(String, String)>,
     testbed: String,
     branch: Option<String>,
-    /// The short name of its measure.
+    /// Slug of its measure.
     measure: String,
     unit: Measure,
 }
 
 impl Series {
-    /// The series, and its points.
+    /// Parses a series; returns its facts and its points.
     fn read<'a>(series: &Node<'a>) -> Result<(Series, Vec<Node<'a>>)> {
         let name = |key: &str| -> Result<String> {
             Ok(series.need(key)?.need("name")?.text()?.to_owned())
@@ -176,12 +176,11 @@ impl Series {
     }
 }
 
-/// One figure of a report.
 struct Point {
     report: String,
     iteration: u64,
     origin: Origin,
-    /// Whether the answer names a commit.
+    /// Whether the response names a commit.
     has_commit: bool,
     started_unix_ms: Option<i64>,
     sample: Sample,
@@ -205,7 +204,7 @@ impl Point {
     }
 }
 
-/// The revision of a point, and whether the answer names a commit.
+/// Returns the revision of a point, and whether the response names a commit.
 fn origin(point: &Node<'_>, branch: Option<&str>) -> Result<(Origin, bool)> {
     let version = point.need("version")?;
     let hash = version.text_of("hash")?.filter(|hash| !hash.is_empty());
@@ -220,7 +219,7 @@ fn origin(point: &Node<'_>, branch: Option<&str>) -> Result<(Origin, bool)> {
     Ok((origin, hash.is_some()))
 }
 
-/// When a point was measured.
+/// Returns the time of a point.
 fn moment(point: &Node<'_>) -> Result<Option<i64>> {
     let Some(text) = point.text_of("start_time")? else {
         return Ok(None);
@@ -235,7 +234,7 @@ fn moment(point: &Node<'_>) -> Result<Option<i64>> {
     Ok(moment.ok().map(Timestamp::as_millisecond))
 }
 
-/// The figure of a point, and what the answer says of its spread.
+/// Returns the figure of a point, and a note on its spread.
 fn figure(point: &Node<'_>, metric: &Metric, factor: f64) -> Result<(Sample, Option<String>)> {
     let node = point.need("metric")?;
     let value = node.need("value")?;

@@ -1,8 +1,8 @@
-//! What `go test -bench` prints, as benchstat reads it too, also with `-json`.
+//! Output of `go test -bench`, as read by benchstat, also with `-json`.
 //!
-//! Decides which lines belong together, and what is said of those that are no results. Lines of one
-//! benchmark (`-count`) share a process; each becomes a run with that remark, as for google/benchmark.
-//! It must not know where the text came from. Start at [`read`].
+//! Decides which lines belong together, and how other lines are reported. Lines of one benchmark
+//! (`-count`) come from one process; each becomes a run with that note, as for google/benchmark.
+//! Does not know where the text comes from. Start at [`read`].
 
 use crate::foreign::beginning;
 use crate::foreign::go_bench::{self as line, Figures, Line, Processors};
@@ -14,8 +14,8 @@ use anyhow::Result;
 use speedwell_model::{Case, Cause, Environment, Sample, Session};
 use std::collections::HashMap;
 
-/// Whether bytes are of this kind: a result stands in their beginning, or what `go test` prints
-/// where there is none.
+/// Returns whether the data have this format: their beginning contains a result, or what `go test`
+/// prints if there is none.
 pub fn recognises(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(beginning(bytes));
     let mut lines = text.lines();
@@ -28,10 +28,10 @@ pub fn recognises(bytes: &[u8]) -> bool {
         })
 }
 
-/// Reads all of a text. What the user should know is added to `warnings`.
+/// Reads a whole text. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// There are no results in it, or an event that wraps the text is broken.
+/// The text has no results, or an event that wraps it is invalid.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let text = if line::is_events(bytes) {
         line::output_of_events(bytes)?.into()
@@ -57,18 +57,18 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     imported.into_session(label, reading.environment, None)
 }
 
-/// What has been read so far.
+/// State of the parser.
 #[derive(Default)]
 struct Reading<'a> {
     entries: Vec<Entry<'a>>,
-    /// How many entries belong to packages that ended.
+    /// Number of entries whose package has ended.
     settled: usize,
     package: Option<&'a str>,
-    /// A name whose result is still to come.
+    /// Name of a benchmark whose result has not been printed yet.
     begun: Option<&'a str>,
-    /// The benchmark whose results follow, as `-v` announces it.
+    /// Benchmark announced by `-v`, whose results follow.
     announced: Option<&'a str>,
-    /// A panic prints the stacks of all goroutines, up to the end of the package.
+    /// Inside a panic, which prints the stacks of all goroutines up to the end of the package.
     is_in_panic: bool,
     /// Whether indented lines explain the last entry.
     explains_entry: bool,
@@ -133,7 +133,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// A last line without a line end, which Go always writes: a figure or unit may be cut.
+    /// Handles a last line without a line end, which Go always writes: a figure or unit may be
+    /// truncated.
     fn last(&mut self, text: &'a str) {
         match Line::parse(text) {
             Line::Result(..) | Line::Begin(_) | Line::Rest(_) => {
@@ -157,7 +158,7 @@ impl<'a> Reading<'a> {
         });
     }
 
-    /// A benchmark that says itself that it has no result.
+    /// Adds a benchmark that reported that it has no result.
     fn stopped(&mut self, name: &'a str, cause: Cause) {
         self.begun = self.begun.filter(|begun| *begun != name);
         self.push(name, Outcome::Stopped(cause));
@@ -179,8 +180,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The end of a package, which may be named here for the first time: a benchmark can fail before
-    /// the configuration is printed.
+    /// Ends a package, which may be named here for the first time: a benchmark can fail before the
+    /// configuration is printed.
     fn end(&mut self, package: Option<&'a str>) {
         self.end_begun();
         for entry in &mut self.entries[self.settled..] {
@@ -219,34 +220,34 @@ fn failed(words: &str) -> Cause {
 /// A result or a failure.
 #[derive(Debug)]
 pub struct Entry<'a> {
-    /// The package, where it is known.
+    /// Package, if known.
     pub package: Option<&'a str>,
-    /// The name as it is printed.
+    /// Name as printed.
     pub name: &'a str,
-    /// The name that was announced last.
+    /// Name announced last.
     pub announced: Option<&'a str>,
-    /// What came of it.
+    /// Result of the benchmark.
     pub outcome: Outcome<'a>,
 }
 
-/// What came of a benchmark.
+/// Result of a benchmark.
 #[derive(Debug)]
 pub enum Outcome<'a> {
     /// Figures.
     Measured(Figures<'a>),
-    /// None, for this reason.
+    /// No figures, with the reason.
     Stopped(Cause),
 }
 
 impl<'a> Entry<'a> {
-    /// The benchmark and GOMAXPROCS of a result that was announced.
+    /// Returns benchmark and GOMAXPROCS of an announced result.
     fn split_announced(&self) -> Option<(&'a str, u32)> {
         let is_measured = matches!(self.outcome, Outcome::Measured(_));
         let announced = self.announced.filter(|_| is_measured)?;
         line::split_announced(announced, self.name)
     }
 
-    /// The benchmark and GOMAXPROCS.
+    /// Returns benchmark and GOMAXPROCS.
     fn split(&self, processors: &Processors) -> (&'a str, u32) {
         match self.outcome {
             Outcome::Measured(_) => {
@@ -258,7 +259,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Which numbers at the ends of names are GOMAXPROCS, by package.
+/// Finds out, per package, which numbers at the ends of names are GOMAXPROCS.
 fn processors<'a>(entries: &[Entry<'a>]) -> HashMap<Option<&'a str>, Processors> {
     let mut by_package: HashMap<Option<&str>, (Vec<&str>, Vec<u32>)> = HashMap::new();
     let measured = |entry: &&Entry<'_>| matches!(entry.outcome, Outcome::Measured(_));
@@ -275,8 +276,8 @@ fn processors<'a>(entries: &[Entry<'a>]) -> HashMap<Option<&'a str>, Processors>
         .collect()
 }
 
-/// Adds all entries to a session. `directions` are those that the text itself gives to units. Gives
-/// what the user should know.
+/// Adds all entries to a session. `directions` are those that the text states for units. Returns
+/// messages for the user.
 fn add(
     entries: Vec<Entry<'_>>,
     directions: &HashMap<&str, bool>,

@@ -1,8 +1,8 @@
-//! Logs of HdrHistogram (`.hlog`), ours and those of other programs, as percentiles.
+//! Reads logs of HdrHistogram (`.hlog`), ours and those of other programs, as percentiles.
 //!
-//! Decides what a line's tag says: `service/ok` of our own logs is a quantity and an outcome, any other
-//! tag names a case. Lines of one tag are intervals of one measurement and are added up. Start at
-//! [`read`]; how a log is encoded is decided in `crates/load`.
+//! Decides what the tag of a line means: `service/ok` in our own logs is a quantity and an outcome;
+//! any other tag names a case. Lines with the same tag are intervals of one measurement and are
+//! added up. Start at [`read`]; the encoding of a log is implemented in `crates/load`.
 
 use super::imported::Imported;
 use super::load_report::{LoadReport, NS_PER_SECOND};
@@ -13,7 +13,7 @@ use speedwell_load::latency::{Distribution, Logged, Service, read_log};
 use speedwell_model::{Better, Environment, Metric, Session, Value};
 use std::time::Duration;
 
-/// Quantities of our own logs, and what their metrics begin with.
+/// Quantities in our own logs, with the prefixes of their metrics.
 const QUANTITIES: [(&str, &str); 6] = [
     ("service", "latency"),
     ("response", "response"),
@@ -23,10 +23,11 @@ const QUANTITIES: [(&str, &str); 6] = [
     ("own-lag", "own_lag"),
 ];
 
-/// The benchmark of lines that name none.
+/// Benchmark of lines without a name.
 const BENCHMARK: &str = "load";
 
-/// Whether bytes are such a log: it says so in a comment, or has the usual heading of columns.
+/// Returns whether the data are such a log: they say so in a comment, or have the usual column
+/// header.
 pub fn recognises(bytes: &[u8]) -> bool {
     let beginning = String::from_utf8_lossy(beginning(bytes));
     beginning.lines().take(32).any(|line| {
@@ -35,7 +36,7 @@ pub fn recognises(bytes: &[u8]) -> bool {
     })
 }
 
-/// All lines of one quantity, outcome and benchmark.
+/// Sum of the lines of one quantity, outcome and benchmark.
 struct Total {
     benchmark: String,
     outcome: Option<String>,
@@ -47,7 +48,7 @@ struct Total {
 /// Reads the log. Times are taken as nanoseconds, as the format's own recorders write them.
 ///
 /// # Errors
-/// A line that is none of a log, or a log without values.
+/// A line is invalid, or the log has no values.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let mut totals: Vec<Total> = Vec::new();
     let mut has_foreign = false;
@@ -57,7 +58,8 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
             continue;
         }
         has_foreign |= total.outcome.is_none();
-        // Of an open load's response time all requests together are told, whatever became of them.
+        // Response times of an open load are reported for all requests together, whatever their
+        // outcome.
         if total.quantity == "response" && total.outcome.as_deref() != Some("ok") {
             add(
                 &mut totals,
@@ -92,7 +94,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     session.context("every histogram in it is empty")
 }
 
-/// What one line says. An outcome is only told by our own logs.
+/// Converts a line. Only our own logs state an outcome.
 fn total_of(line: &Logged) -> Total {
     let tag = line.tag.as_deref().unwrap_or_default();
     let ours = tag.split_once('/').and_then(|(name, outcome)| {
@@ -131,7 +133,7 @@ fn same_case(one: &Total, other: &Total) -> bool {
     (&one.benchmark, &one.outcome) == (&other.benchmark, &other.outcome)
 }
 
-/// All quantities of one case.
+/// Builds the report of all quantities of a case.
 fn report(case: &Total, totals: &[Total]) -> LoadReport {
     let outcome = case.outcome.iter().filter(|outcome| *outcome != "ok");
     let mut report = LoadReport {

@@ -1,8 +1,9 @@
-//! Output of wrk, wrk2 and h2load, JSON of autocannon, and the output of hey and oha, which look alike (oha's JSON as well).
+//! Output of wrk, wrk2 and h2load, JSON of autocannon, and the similar output of hey and oha (also
+//! oha's JSON).
 //!
-//! Decides how these are recognised, and what their figures become. What the words of the first four mean is decided in
-//! `foreign/http_output.rs`, which the harness for Node.js needs as well. hey and oha print neither the address nor the
-//! concurrency. Start at [`read_text`], [`read_autocannon`], [`read_hey_oha`] and [`read_oha`].
+//! Decides how these are recognized and mapped. The output of the first four is parsed in
+//! `foreign/http_output.rs`, which the Node.js harness also uses. hey and oha print neither address
+//! nor concurrency. Start at [`read_text`], [`read_autocannon`], [`read_hey_oha`] and [`read_oha`].
 
 use crate::foreign::beginning;
 use crate::foreign::http_output::{HttpOutput, autocannon};
@@ -11,16 +12,16 @@ use crate::formats::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percenti
 use anyhow::{Context, Result, ensure};
 use speedwell_model::{Better, Metric, Session, Value};
 
-/// Tools that print text, and how their output begins, on a line of its own.
+/// Tools with text output, and the beginnings of lines that identify them.
 const TEXTS: [(&str, &[&str]); 2] = [
     ("wrk", &["Running "]),
     ("h2load", &["starting benchmark...", "finished in "]),
 ];
 
-/// autocannon counts whole milliseconds.
+/// autocannon measures in whole milliseconds.
 const AUTOCANNON_RESOLUTION_NS: f64 = NS_PER_MS;
 
-/// Whether bytes are text of one of these tools.
+/// Returns whether the data are text output of one of these tools.
 pub fn recognises_text(bytes: &[u8]) -> bool {
     tool_of(&String::from_utf8_lossy(beginning(bytes))).is_some()
 }
@@ -38,22 +39,22 @@ fn tool_of(text: &str) -> Option<&'static str> {
         .map(|(tool, _)| *tool)
 }
 
-/// Whether bytes are JSON of autocannon.
+/// Returns whether the data are JSON of autocannon.
 pub fn recognises_autocannon(file: &Content<'_>) -> bool {
-    // `sampleInt` came in 2020.
+    // `sampleInt` was added in 2020.
     ["connections", "pipelining", "non2xx", "latency", "requests"]
         .iter()
         .all(|key| file.has(1, key))
 }
 
-/// Reads the text of one load test. What the user should know is added to `warnings`.
+/// Reads the text of a load test. Adds messages for the user to `warnings`.
 ///
 /// # Errors
 /// The text is not that of a finished test.
 pub fn read_text(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let text = String::from_utf8_lossy(bytes);
     let tool = tool_of(&text).context("there is no output of wrk or h2load in it")?;
-    // Every line of these tools ends; what stands behind the last end may have lost digits.
+    // These tools terminate every line; an unterminated last line may have lost digits.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let output = HttpOutput::read(tool, whole).with_context(|| {
         format!("{tool} did not print its results\nhint: is the text cut short?")
@@ -67,10 +68,11 @@ pub fn read_text(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Resul
     load.into_session(label, warnings)
 }
 
-/// Reads the JSON of one load test. What the user should know is added to `warnings`.
+/// Reads the JSON of a load test. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// The file is no JSON, or a value is missing or of another type; the message names its place.
+/// The file is not JSON, or a value is missing or has the wrong type; the message names its
+/// location.
 pub fn read_autocannon(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let parsed = json::parse(bytes)?;
     let root = Node::root(&parsed);
@@ -120,26 +122,26 @@ fn load_of(output: HttpOutput, resolution_ns: f64) -> LoadReport {
     }
 }
 
-/// Lines of the summary that tell durations.
+/// Lines of the summary with durations.
 const TIMES: [(&str, &str); 3] = [
     ("Average:", "latency_mean"),
     ("Fastest:", "latency_min"),
     ("Slowest:", "latency_max"),
 ];
 
-/// Whether bytes are text of hey or oha.
+/// Returns whether the data are text output of hey or oha.
 pub fn recognises_hey_oha(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(beginning(bytes));
     let has = |start: &str| text.lines().any(|line| line.trim() == start);
     has("Summary:") && text.lines().any(|line| line.trim().starts_with("Slowest:"))
 }
 
-/// Whether bytes are JSON of oha.
+/// Returns whether the data are JSON of oha.
 pub fn recognises_oha(file: &Content<'_>) -> bool {
     file.begins_with("summary") && file.has(2, "requestsPerSec")
 }
 
-/// Reads the text of one load test. What the user should know is added to `warnings`.
+/// Reads the text of a load test. Adds messages for the user to `warnings`.
 ///
 /// # Errors
 /// The rate is missing.
@@ -159,14 +161,14 @@ pub fn read_hey_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Re
         .context("the line 'Requests/sec' is missing\nhint: is the text cut short?")?;
     let failed = load.errors.unwrap_or(0.0);
     if load.requests.is_none() && failed > 0.0 {
-        // Where no request was answered, there are no lines of answers.
+        // Without any response, there are no lines with responses.
         load.requests = Some(0.0);
     }
     match load.requests {
         None => load
             .remarks
             .push("the text is cut short, so figures at its end are missing".to_owned()),
-        // hey counts failed requests in its rate.
+        // hey includes failed requests in its rate.
         Some(answered) if !is_oha => {
             load.throughput = load
                 .throughput
@@ -187,7 +189,7 @@ fn hey_oha_line(line: &str, load: &mut LoadReport) {
     } else if let Some(total) = line.strip_prefix("Total:") {
         load.elapsed_ns = duration_ns(total);
     } else if let Some((percent, time)) = line.split_once(" in ") {
-        // hey prints the sign twice.
+        // hey prints the percent sign twice.
         let percent = percent.trim_end_matches('%');
         let is_number = percent.parse::<f64>().is_ok();
         if let Some(ns) = duration_ns(time).filter(|_| is_number) {
@@ -204,7 +206,6 @@ fn hey_oha_line(line: &str, load: &mut LoadReport) {
     }
 }
 
-/// Counts answers with a status.
 fn responses(status: f64, count: f64, load: &mut LoadReport) {
     load.requests = Some(load.requests.unwrap_or(0.0) + count);
     let is_good = (200.0..300.0).contains(&status);
@@ -212,7 +213,7 @@ fn responses(status: f64, count: f64, load: &mut LoadReport) {
     load.non2xx = Some(load.non2xx.unwrap_or(0.0) + bad);
 }
 
-/// `0.0354 secs`, `35.67 ms`.
+/// Parses `0.0354 secs` or `35.67 ms`.
 fn duration_ns(text: &str) -> Option<f64> {
     let mut words = text.split_whitespace();
     let number: f64 = words.next()?.parse().ok()?;
@@ -226,10 +227,11 @@ fn duration_ns(text: &str) -> Option<f64> {
     Some(number * factor)
 }
 
-/// Reads oha's JSON. What the user should know is added to `warnings`.
+/// Reads oha's JSON. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// The file is no JSON, or a value is missing or of another type; the message names its place.
+/// The file is not JSON, or a value is missing or has the wrong type; the message names its
+/// location.
 pub fn read_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let parsed = json::parse(bytes)?;
     let root = Node::root(&parsed);
@@ -300,7 +302,7 @@ mod tests {
         assert_eq!(warnings, [""; 0]);
     }
 
-    /// What autocannon 2.4 wrote, which names percentiles in another way and says less of itself.
+    /// Output of autocannon 2.4, which names percentiles differently and states fewer facts.
     const AUTOCANNON_2: &str = r#"{"url":"http://127.0.0.1:18277/","requests":{"average":1476,"total":1476,"sent":1481},
         "latency":{"average":3.01,"min":0,"max":96.665785,"p50":0,"p75":4,"p90":7,"p99":27,"p999":95,"p9999":96},
         "throughput":{"average":184320,"total":187452},"errors":0,"timeouts":0,"duration":1,"connections":5,

@@ -1,8 +1,8 @@
 //! Results of `hyperfine --export-json`.
 //!
-//! Decides what its rows stand for: each measured time is one process, hence one run. It must not
-//! know where the file came from. Start at [`read`]. The format is described in hyperfine's README
-//! ("JSON"); keys that are not known here are ignored.
+//! Decides how rows are mapped: each measured time is one process and thus one run. Does not know
+//! where the file comes from. Start at [`read`]. The format is described in hyperfine's README
+//! ("JSON"); unknown keys are ignored.
 
 use super::imported::{Imported, Process, sample};
 use super::load_report::NS_PER_SECOND;
@@ -11,18 +11,19 @@ use crate::foreign::json::{self, Content, Node};
 use anyhow::{Result, ensure};
 use speedwell_model::{Better, Case, Cause, Environment, Metric, Session, Value};
 
-/// Why CPU times stand at one run of many.
+/// Note on the one run that carries the CPU times of all.
 const NOTE_ON_CPU_TIMES: &str = "User and system time are means over all runs of this command.";
 
-/// Whether bytes are of this kind.
+/// Returns whether the data have this format.
 pub fn recognises(file: &Content<'_>) -> bool {
     file.begins_with("results")
 }
 
-/// Reads a whole file. What the user should know is added to `warnings`.
+/// Reads a whole file. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// The file is no JSON, or a value is missing or of another type; the message names its place.
+/// The file is not JSON, or a value is missing or has the wrong type; the message names its
+/// location.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let parsed = json::parse(bytes)?;
     let results = Node::root(&parsed).need("results")?.elements()?;
@@ -61,15 +62,17 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     imported.into_session(label, Environment::default(), None)
 }
 
-/// One element of `results`.
+/// An element of `results`.
 struct Measured {
     command: String,
-    /// Parameters with the texts that were put into the command.
+    /// Parameters, with the texts substituted into the command.
     parameters: Vec<(String, String)>,
-    /// Seconds, and the exit status. hyperfine writes null for a process that a signal ended, without saying which.
+    /// Seconds and exit status. hyperfine writes null for a process killed by a signal, whichever
+    /// it was.
     times: Vec<(f64, Option<i32>)>,
     memory: Vec<f64>,
-    /// What else is said of the command: how it was prepared, and the command itself, which a template may hide.
+    /// Other facts about the command: its preparation, and the command itself, which a template may
+    /// hide.
     details: Vec<(String, String)>,
     /// Means over all runs, in seconds.
     user: Option<f64>,
@@ -119,7 +122,7 @@ impl Measured {
                 continue;
             }
             let mut process = self.process(time, self.memory.get(index).copied(), imported);
-            // The mean is one figure, so it stands once, and only if no failed run is part of it.
+            // The mean is a single figure, so add it once, and only if it covers no failed run.
             if index == 0 && all_succeeded {
                 self.add_cpu_times(&mut process, imported);
             }
@@ -156,7 +159,7 @@ impl Measured {
     }
 }
 
-/// Members with figures, and the parameters, which are part of the case anyway.
+/// Keys of figures, and of the parameters, which are part of the case anyway.
 const NO_DETAILS: [&str; 11] = [
     "mean",
     "stddev",
@@ -180,7 +183,8 @@ fn details(result: &Node<'_>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// How each of the `count` processes ended. Old versions do not tell; they stopped at a failure.
+/// Returns the exit status of each of the `count` processes. Old versions omit it; they stopped at
+/// a failure.
 fn endings(result: &Node<'_>, count: usize) -> Result<Vec<Option<i32>>> {
     let Some(codes) = result.get("exit_codes") else {
         return Ok(vec![Some(0); count]);
@@ -206,10 +210,11 @@ fn text_of(value: &serde_json::Value) -> String {
     }
 }
 
-/// The command as it was typed, `sleep {n}`: all results are then one benchmark with parameters.
+/// Reconstructs the command template, such as `sleep {n}`, so that all results are one benchmark
+/// with parameters.
 ///
-/// The file has only the commands with the values put in. A guess that gives each of them back,
-/// for more than one setting, is right; otherwise every command stays a benchmark of its own.
+/// The file only has the commands after substitution. A guess is accepted if it reproduces each of
+/// them, for more than one setting; otherwise every command is its own benchmark.
 fn template(results: &[Measured]) -> Option<String> {
     let (first, others) = results.split_first()?;
     let mut values: Vec<_> = first.parameters.iter().collect();
@@ -336,7 +341,7 @@ mod tests {
             (run.value_of("time"), run.value_of("max_rss")),
             (Some(25e7), Some(2048.0))
         );
-        // The mean covers the failed run as well.
+        // The mean also covers the failed run.
         assert_eq!(run.value_of("user_time"), None);
     }
 

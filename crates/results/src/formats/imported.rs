@@ -1,9 +1,10 @@
-//! The session that a file of another program becomes.
+//! Builds the session for an imported file.
 //!
-//! Decides what such a session says of its design: one variant, an order that nobody knows. It must not know any format. Start at
-//! [`Imported`]; at [`merge`] for several files that hold results of the same thing, where what came of one process, such as
-//! repetitions inside a program, are samples of its run (docs/why/statistics.md, "One value per process"). With a single file there
-//! would be a single run, so there each repetition counts, with a remark.
+//! Decides the session's design: one variant, and an unknown order. Knows no format. Start at
+//! [`Imported`], or at [`merge`] for several files with results of the same thing: there, values
+//! from one process, such as repetitions inside a program, are samples of one run
+//! (docs/why/statistics.md, "One value per process"). A single file would have only one run, so
+//! each repetition counts as a run, with a note.
 
 use anyhow::{Error, Result, bail, ensure};
 use speedwell_model::{
@@ -14,17 +15,17 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The name of the only variant.
+/// Name of the only variant.
 pub const VARIANT: &str = "default";
 
-/// What every repetition of several in one process is told to the reader.
+/// Note on each of several repetitions in one process.
 pub use speedwell_model::REPETITION as NOTE_ON_REPETITIONS;
 
-/// What is told of a file that has such repetitions.
+/// Warning about a file with such repetitions.
 pub const REMARK_ON_REPETITIONS: &str = "repetitions of one process are not independent; they \
     count as runs here, and a change counts only beyond what they differ by";
 
-/// What to say of metrics whose good direction is a guess, if there are any.
+/// Returns a warning about metrics whose direction is unknown, if there are any.
 pub fn remark_on_guesses(names: &BTreeSet<String>) -> Option<String> {
     let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
     (!names.is_empty()).then(|| {
@@ -35,33 +36,34 @@ pub fn remark_on_guesses(names: &BTreeSet<String>) -> Option<String> {
     })
 }
 
-/// What has been read of a file. Runs take their slots in the order in which they are added.
+/// Collects the content of a file. Runs get slots in the order in which they are added.
 #[derive(Debug, Default)]
 pub struct Imported {
     metrics: Vec<Metric>,
-    /// Their names, as samples share them.
+    /// Shared names of the metrics, for samples.
     names: Vec<Arc<str>>,
-    /// Every case by its id, with the number of its runs.
+    /// All cases by id, with the number of their runs.
     cases: HashMap<String, (Arc<Case>, u32)>,
-    /// The name of the only variant, as runs share it.
+    /// Shared name of the only variant, for runs.
     variant: Option<Arc<str>>,
     runs: Vec<Run>,
     failures: Vec<Failure>,
 }
 
-/// One process as the file tells of it.
+/// A process described in the file.
 #[derive(Debug, Default)]
 pub struct Process {
-    /// How long it lived, at least.
+    /// Lower bound of its running time.
     pub wall_ns: f64,
-    /// What it measured.
+    /// Its measurements.
     pub samples: Vec<Sample>,
-    /// Remarks.
+    /// Notes on the run.
     pub notes: Vec<String>,
 }
 
 impl Imported {
-    /// Makes a metric known; the first one is the primary one. Gives its name for samples.
+    /// Declares a metric, the first of which is the primary one. Returns its shared name for
+    /// samples.
     pub fn metric(&mut self, metric: Metric) -> Arc<str> {
         if let Some(known) = self.names.iter().find(|known| ***known == *metric.name) {
             return known.clone();
@@ -72,7 +74,7 @@ impl Imported {
         name
     }
 
-    /// The shared name of a metric that was made known before.
+    /// Returns the shared name of a metric that was declared before.
     pub fn known(&self, name: &str) -> Option<Arc<str>> {
         self.names.iter().find(|known| &***known == name).cloned()
     }
@@ -91,7 +93,7 @@ impl Imported {
             block,
             build: None,
             started_unix_ms: 0,
-            // A cast of floats saturates, so odd values in a file do no harm.
+            // Float casts saturate, so absurd values do no harm.
             wall_ns: process.wall_ns as u64,
             usage: None,
             surroundings: None,
@@ -103,12 +105,12 @@ impl Imported {
         });
     }
 
-    /// The run added last.
+    /// Returns the run added last.
     pub fn last(&mut self) -> Option<&mut Run> {
         self.runs.last_mut()
     }
 
-    /// Adds a run that gave nothing. `replay` repeats it, as far as the file tells.
+    /// Adds a failed run. `replay` is the command that repeats it, as far as the file tells.
     pub fn failure(&mut self, case: &Case, cause: Cause, replay: String) {
         self.failures.push(Failure {
             step: Step::Run,
@@ -122,13 +124,13 @@ impl Imported {
         });
     }
 
-    /// Whether nothing was added.
+    /// Returns whether nothing was added.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.failures.is_empty()
     }
 
-    /// All of it as a session. `label` is what the user calls the file; `started_unix_ms` is when
-    /// it was measured, else now is taken.
+    /// Converts into a session. `label` is the user's name for the file; without `started_unix_ms`,
+    /// the session starts now.
     ///
     /// # Errors
     /// Nothing was added.
@@ -157,7 +159,7 @@ impl Imported {
         })
     }
 
-    /// A number that its unit makes larger than any number is none.
+    /// Rejects values that overflowed when their unit was applied.
     fn check_figures(&self) -> Result<()> {
         for run in &self.runs {
             for sample in &run.samples {
@@ -178,8 +180,8 @@ impl Imported {
     }
 }
 
-/// A session without results, begun now. The first variant is the baseline; no case has more than
-/// `most_runs` runs under one of them.
+/// Creates a session without results that starts now. The first variant is the baseline;
+/// `most_runs` is the maximum number of runs per case and variant.
 pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>) -> Session {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -211,7 +213,7 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
     }
 }
 
-/// A value with no further circumstances.
+/// Creates a sample with a value only.
 pub fn sample(metric: &Arc<str>, value: f64) -> Sample {
     Sample {
         metric: metric.clone(),
@@ -221,11 +223,11 @@ pub fn sample(metric: &Arc<str>, value: f64) -> Sample {
     }
 }
 
-/// The sessions as one with a single variant. Of each session the named variant takes part, or its
-/// baseline. `label` is what the user calls them together.
+/// Merges sessions into one with a single variant, using the named variant of each, or its
+/// baseline. `label` is the user's name for the result.
 ///
 /// # Errors
-/// There are none, or two give a metric in different units.
+/// There are no sessions, or two have different units for a metric.
 pub fn merge(label: &str, sessions: Vec<(Session, Option<String>)>) -> Result<Session> {
     let mut parts = sessions.into_iter();
     let Some((first, wanted)) = parts.next() else {
@@ -293,7 +295,7 @@ fn add(
     Ok(())
 }
 
-/// The runs, with those that are repetitions inside one process put together.
+/// Joins runs that are repetitions in one process.
 fn by_process(runs: impl Iterator<Item = Run>) -> Vec<Run> {
     let mut kept: Vec<Run> = Vec::new();
     let mut processes: HashMap<String, usize> = HashMap::new();
@@ -313,8 +315,7 @@ fn by_process(runs: impl Iterator<Item = Run>) -> Vec<Run> {
     kept
 }
 
-/// Gives these parameters to every case of a session; a parameter that a case has already gets the
-/// new value.
+/// Sets parameters on all cases of a session, replacing existing values.
 pub fn set(session: &mut Session, values: &[(String, Value)]) {
     if values.is_empty() {
         return;
@@ -323,7 +324,7 @@ pub fn set(session: &mut Session, values: &[(String, Value)]) {
         run.case = Arc::new(with(&run.case, values));
     }
     for failure in &mut session.failures {
-        // An id that cannot be read was made by no case, so nothing is known of its parameters.
+        // An id that cannot be parsed was not made from a case, so its parameters are unknown.
         let case = failure.case.as_deref().map(Case::parse);
         if let Some(Ok(case)) = case {
             failure.case = Some(with(&case, values).id());
@@ -340,15 +341,15 @@ fn with(case: &Case, values: &[(String, Value)]) -> Case {
     case
 }
 
-/// Length of the beginning that is shown.
+/// Maximum length of a quoted line.
 const SHOWN_CHARS: usize = 60;
 
-/// The lines that were left out.
+/// Lines that were skipped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Skipped {
-    /// Their number; blank lines and headers are not counted.
+    /// Number of lines, without blank lines and headers.
     pub lines: u64,
-    /// The beginning of the first one.
+    /// Beginning of the first one.
     pub first: Option<String>,
 }
 
@@ -366,7 +367,7 @@ impl Skipped {
         });
     }
 
-    /// What to tell the user, if there is anything to tell.
+    /// Returns a warning for the user, if lines were skipped.
     pub fn warning(&self) -> Option<String> {
         let first = self.first.as_deref()?;
         let (lines, is, was) = match self.lines {
@@ -380,7 +381,7 @@ impl Skipped {
     }
 }
 
-/// Entries of a file that cannot be read, while others of it can.
+/// Counts entries that cannot be read, in a file whose other entries can.
 #[derive(Debug, Default)]
 pub struct LeftOut {
     count: usize,
@@ -388,7 +389,7 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
-    /// What was read, unless that failed; the failure is counted.
+    /// Returns the value; an error is counted and dropped.
     pub fn unless_read<T>(&mut self, read: Result<T>) -> Option<T> {
         match read {
             Ok(read) => Some(read),
@@ -400,10 +401,10 @@ impl LeftOut {
         }
     }
 
-    /// What to tell the user of the entries that were left out, if there are any.
+    /// Returns a warning about the dropped entries, if there are any.
     ///
     /// # Errors
-    /// Nothing else was read: then the first failure is that of the file.
+    /// No entry could be read: returns the first error as that of the file.
     pub fn into_remark(self, is_all: bool) -> Result<Option<String>> {
         let Some(first) = self.first else {
             return Ok(None);

@@ -1,40 +1,41 @@
-//! A file to be read, and what the user says of it that is not in it.
+//! A file to read, and the facts about it that the user provides.
 //!
-//! Decides how such words are understood. It must not know any format. Start at [`Input`]; at [`Directions`] for files that do
-//! not say which direction of a metric is good.
+//! Decides how these facts are parsed. Knows no format. Start at [`Input`], or at [`Directions`]
+//! for files that do not say which direction of a metric is better.
 
 use anyhow::{Context, Result, bail};
 use speedwell_model::Better;
 use std::collections::BTreeMap;
 
-/// A file to be read.
+/// A file to read.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
-    /// What the user calls it: a path, or `-`.
+    /// The user's name for it: a path, or `-`.
     pub label: &'a str,
-    /// All of it.
+    /// Its whole content.
     pub bytes: &'a [u8],
-    /// What the user says of metrics whose file does not say which direction is good.
+    /// Directions of metrics, for files that do not state them.
     pub better: &'a Directions,
 }
 
-/// What the user says of metrics: which direction is good.
+/// Directions of metrics, as given by the user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Directions {
-    /// Of all metrics without a direction of their own.
+    /// For all metrics without their own entry.
     pub all: Option<Better>,
-    /// Of single metrics.
+    /// For individual metrics.
     pub of: BTreeMap<String, Better>,
 }
 
 impl Directions {
-    /// The name under which `--set` takes them.
+    /// Name of the `--set` option.
     pub const NAME: &'static str = "better";
 
-    /// Takes `better=less` or `better.METRIC=more` from the command line; false for any other name.
+    /// Parses `better=less` or `better.METRIC=more` from the command line; returns false for any
+    /// other name.
     ///
     /// # Errors
-    /// It is neither more nor less.
+    /// The value is neither `more` nor `less`.
     pub fn set(&mut self, name: &str, value: &str) -> Result<bool> {
         let metric = match name.strip_prefix(Directions::NAME) {
             Some("") => None,
@@ -55,15 +56,15 @@ impl Directions {
         Ok(true)
     }
 
-    /// The direction of a metric, if the user says one.
+    /// Returns the direction of a metric, if given.
     pub fn of(&self, metric: &str) -> Option<Better> {
         self.of.get(metric).copied().or(self.all)
     }
 
-    /// The direction of a metric of which the file says nothing.
+    /// Returns the direction of a metric that the file does not state.
     ///
     /// # Errors
-    /// The user says nothing either; the message says how.
+    /// The user has not given it either; the message explains how.
     pub fn need(&self, metric: &str) -> Result<Better> {
         self.of(metric).with_context(|| {
             format!(

@@ -1,12 +1,13 @@
-//! Speedwell's own exchange format: everything that the store holds of a session, as JSON lines.
+//! Speedwell's exchange format: the whole content of a session as JSON Lines.
 //!
-//! The first line of a session is its header, `{"speedwell":"session","version":1,...}`; then
-//! comes one line per run, `{"run":{...}}`, one per failure, `{"failure":{...}}`, and one per profile,
-//! `{"profile":{...}}`. Several sessions may follow one another, so files can be joined with `cat`.
-//! Nothing is lost: a database can be rebuilt from such files. Start with [`HeaderLine`] and [`Line`], which are the format.
+//! The first line of a session is its header, `{"speedwell":"session","version":1,...}`, followed
+//! by one line per run, `{"run":{...}}`, one per failure, `{"failure":{...}}`, and one per profile,
+//! `{"profile":{...}}`. A file may hold several sessions, so files can be joined with `cat`. The
+//! format is lossless: a database can be rebuilt from such files. Start with [`HeaderLine`] and
+//! [`Line`], which define the format.
 //!
-//! Compatibility: a reader ignores keys and kinds of lines that it does not know; whatever would
-//! make it misread a file is a new version, which older readers refuse.
+//! Compatibility: a reader ignores unknown keys and kinds of lines. A change that would make it
+//! misread a file gets a new version, which older readers reject.
 
 use anyhow::{Context, anyhow, bail, ensure};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -21,24 +22,24 @@ use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
 
-/// Writes `session` as lines. Writes often and little: hand over something with a buffer.
+/// Writes `session` as lines, in many small writes: pass a buffered writer.
 ///
-/// The session's local number and its plan are not part of the format: they mean something in one
-/// store only.
+/// The session's local number and its plan are not part of the format, because they are meaningful
+/// in one store only.
 ///
 /// # Errors
-/// `out` fails, or the header holds a number that is not finite.
+/// `out` fails, or the header contains a number that is not finite.
 pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
     write_in_turn((session, session.runs.len()), out, |each| {
         session.runs.iter().try_for_each(each)
     })
 }
 
-/// The same for a session whose runs need not be in memory together: `session` with or without runs, `count` their number,
-/// and `runs` hands them out one at a time.
+/// Like [`write`], for a session whose runs need not all be in memory: the runs in `session` are
+/// ignored, `count` is their number, and `runs` yields them one at a time.
 ///
 /// # Errors
-/// As for [`write`], and those of `runs`.
+/// As for [`write`], or `runs` fails.
 pub fn write_in_turn(
     (session, count): (&Session, usize),
     out: &mut dyn Write,
@@ -137,8 +138,8 @@ fn recording(line: ProfileLine<'_>) -> Recording {
     }
 }
 
-/// The parameters in reported order, as they can be written in JSON: a number that is not finite becomes text, which has the same
-/// canonical form, so the case's id stays what it was.
+/// Returns the parameters in reported order, made valid for JSON: a number that is not finite
+/// becomes text with the same canonical form, so the id of the case does not change.
 pub(crate) fn parameters(case: &Case) -> Cow<'_, [(String, Value)]> {
     let is_odd = |value: &Value| value.as_number().is_some_and(|number| !number.is_finite());
     if !case.values.iter().any(|(_, value)| is_odd(value)) {
@@ -151,11 +152,11 @@ pub(crate) fn parameters(case: &Case) -> Cow<'_, [(String, Value)]> {
     Cow::Owned(values)
 }
 
-/// Reads all sessions of `text`.
+/// Reads all sessions in `text`.
 ///
 /// # Errors
-/// A line that is not what it should be (the message names it), a file cut short, or a version
-/// newer than this program knows.
+/// A line is invalid (the message names it), the file is truncated, or it was written by a newer
+/// version.
 pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
     let mut reading = Reading::default();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -173,10 +174,10 @@ pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
     Ok(reading.sessions)
 }
 
-/// Reads the header of a session alone: what it announces need not follow.
+/// Reads only the header of a session; the announced lines need not follow.
 ///
 /// # Errors
-/// It is no header, or of a version newer than this program knows.
+/// The line is not a header, or was written by a newer version.
 pub fn read_header(line: &str) -> anyhow::Result<Session> {
     let mut reading = Reading::default();
     reading.line(line.trim_end(), 1).context("line 1")?;
@@ -184,37 +185,37 @@ pub fn read_header(line: &str) -> anyhow::Result<Session> {
     session.context("line 1: there is no session in it")
 }
 
-/// What has been read so far.
+/// The sessions read so far.
 #[derive(Default)]
 struct Reading {
     sessions: Vec<Session>,
     turn: InTurn,
 }
 
-/// Reads one session after another, a line at a time, and keeps none of their runs.
+/// Streaming reader for a series of sessions, which keeps no runs.
 #[derive(Debug, Default)]
 pub(crate) struct InTurn {
-    /// What the header of the last session announced, and its line; `None` before the first one.
+    /// Counts announced by the last header, and its line number; `None` before the first one.
     announced: Option<([Option<usize>; 3], usize)>,
-    /// How many runs, failures and profiles followed it.
+    /// Number of runs, failures and profiles since then.
     found: [usize; 3],
     machines: u32,
-    /// The slot of the first run that is of none of its machines.
+    /// Slot of the first run whose machine is unknown.
     stray: Option<u32>,
     shared: Shared,
 }
 
-/// What a line says.
+/// Content of a line.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
-    /// A session begins, of which nothing but this is known.
+    /// Header of a new session.
     pub header: Option<Box<Session>>,
     pub run: Option<Run>,
     pub failure: Option<Failure>,
     pub profile: Option<Recording>,
 }
 
-/// Names and cases met so far: all runs share them.
+/// Interns names and cases: all runs share them.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     names: HashSet<Arc<str>>,
@@ -225,7 +226,7 @@ impl Reading {
     fn line(&mut self, text: &str, number: usize) -> anyhow::Result<()> {
         let said = self.turn.line(text, number)?;
         if let Some(mut session) = said.header {
-            // More than a header can announce is not believed before it is there.
+            // Do not allocate for more runs than the text can contain.
             let announced = self.turn.announced_runs().min(text.len());
             session.runs = Vec::with_capacity(announced);
             self.sessions.push(*session);
@@ -240,10 +241,10 @@ impl Reading {
 }
 
 impl InTurn {
-    /// The next line, which has this number.
+    /// Parses the next line, with this line number.
     ///
     /// # Errors
-    /// It is not what it should be, or the session before it is not whole.
+    /// The line is invalid, or the previous session is incomplete.
     pub fn line(&mut self, text: &str, number: usize) -> anyhow::Result<Said> {
         let line: Line<'_> = parse(text)?;
         if let Some(kind) = line.speedwell {
@@ -274,7 +275,7 @@ impl InTurn {
         Ok(said)
     }
 
-    /// How many runs the last header announced.
+    /// Returns the number of runs that the last header announced.
     fn announced_runs(&self) -> usize {
         self.announced.and_then(|([runs, ..], _)| runs).unwrap_or(0)
     }
@@ -324,10 +325,10 @@ impl InTurn {
         })
     }
 
-    /// Checks that the last session is whole.
+    /// Checks that the last session is complete.
     ///
     /// # Errors
-    /// It is not.
+    /// The session is incomplete.
     pub fn end(&self) -> anyhow::Result<()> {
         let Some((announced, header_line)) = self.announced else {
             return Ok(());
@@ -352,7 +353,7 @@ impl InTurn {
 }
 
 impl Shared {
-    /// The run of a line.
+    /// Converts a line into a run.
     pub fn run(&mut self, line: RunLine<'_>) -> Run {
         let case = Case::new(line.benchmark, line.parameters.into_owned());
         Run {
@@ -383,7 +384,7 @@ impl Shared {
     }
 
     fn case(&mut self, case: Case) -> Arc<Case> {
-        // One id may stand for several orders of parameters.
+        // Cases with the same id may list their parameters in different orders.
         let known = self.cases.entry(case.id()).or_default();
         if let Some(same) = known.iter().find(|known| ***known == case) {
             return same.clone();
@@ -402,8 +403,7 @@ impl Shared {
     }
 }
 
-/// Parses one line. The parser counts from the beginning of the line, so its own line number is
-/// always 1 and is left out.
+/// Parses one line. Omits the parser's line number, which is always 1.
 fn parse<'a, T: Deserialize<'a>>(line: &'a str) -> anyhow::Result<T> {
     serde_json::from_str(line).map_err(|error| {
         let words = error.to_string();
@@ -412,15 +412,16 @@ fn parse<'a, T: Deserialize<'a>>(line: &'a str) -> anyhow::Result<T> {
     })
 }
 
-/// The highest version that is read.
+/// Highest version that can be read.
 const VERSION: u64 = 2;
 
-/// The version that a session is written in. A reader of version 1 would take the runs of all machines for those of one.
+/// Returns the version to write. A reader of version 1 would treat the runs of all machines as
+/// those of one.
 fn version_of(session: &Session) -> u64 {
     if session.machines.len() > 1 { 2 } else { 1 }
 }
 
-/// The kinds of lines. Exactly one of the keys is present.
+/// Kinds of lines. Exactly one of the keys is present.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Line<'a> {
@@ -456,26 +457,26 @@ struct HeaderLine {
     pub environment: Environment,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// Of a session that was measured to find out how often its machine gives false alarms.
+    /// Result of a session that measured how often its machine raises false alarms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
-    /// How many lines of each kind belong to the session, so that a file cut short is noticed.
-    /// A program that writes while it measures leaves them out.
+    /// Number of lines of each kind, to detect truncated files. Absent if the writer is still
+    /// measuring.
     pub runs: Option<usize>,
     pub failures: Option<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<usize>,
-    /// What it was measured on, where that was not the machine of the program that wrote it down.
+    /// Machines of the session, unless it was measured on the machine of the writing program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<SessionMachine>,
 }
 
-/// One run.
+/// A run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct RunLine<'a> {
     #[serde(borrow)]
     pub benchmark: Cow<'a, str>,
-    /// Name and value of every parameter, in the order in which the benchmark reports them.
+    /// Name and value of every parameter, in reported order.
     #[serde(default)]
     pub parameters: Cow<'a, [(String, Value)]>,
     #[serde(borrow)]
@@ -483,7 +484,7 @@ pub(crate) struct RunLine<'a> {
     pub slot: u32,
     #[serde(default)]
     pub block: u32,
-    /// Which build of the variant's source was executed, where there are several.
+    /// Executed build of the variant's source, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<u32>,
     #[serde(default)]
@@ -494,22 +495,22 @@ pub(crate) struct RunLine<'a> {
     pub usage: Option<Usage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surroundings: Option<Surroundings>,
-    /// The rule by which the run was put aside.
+    /// Rule by which the run was rejected as disturbed.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<Cow<'a, str>>,
-    /// Place in the header's `machines`.
+    /// Index into the header's `machines`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<u32>,
     #[serde(borrow)]
     pub samples: Vec<SampleLine<'a>>,
     #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
     pub notes: Cow<'a, [String]>,
-    /// The HTTP load that the run was.
+    /// Details of the HTTP load, if the run is one.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub load: Option<&'a RawValue>,
 }
 
-/// Where a case under a variant spent its time.
+/// Profile of a case and variant.
 #[derive(Serialize, Deserialize)]
 struct ProfileLine<'a> {
     #[serde(borrow)]
@@ -523,7 +524,7 @@ struct ProfileLine<'a> {
     pub profile: Recorded,
 }
 
-/// One sample of a run.
+/// A sample of a run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SampleLine<'a> {
     #[serde(borrow)]
@@ -535,7 +536,7 @@ pub(crate) struct SampleLine<'a> {
     pub iterations: Option<Number>,
 }
 
-/// A number that need not be finite: JSON has no word for those, so they are written as the
+/// A number that may be infinite or NaN: JSON cannot express those, so they are written as the
 /// strings that JavaScript prints.
 #[derive(Clone, Copy)]
 pub(crate) struct Number(pub f64);

@@ -1,9 +1,9 @@
-//! Results of Krun, the experiment runner behind "Virtual Machine Warmup Blows Hot and Cold" (Barrett et al., OOPSLA 2017):
-//! the wall-clock times of all iterations of every process.
+//! Results of Krun, the experiment runner behind "Virtual Machine Warmup Blows Hot and Cold"
+//! (Barrett et al., OOPSLA 2017): the wall-clock times of all iterations of every process.
 //!
-//! Decides what its entries stand for: a key `BENCHMARK:VM:VARIANT` is a case, each of its lists a process, each number a point of
-//! one iteration, in seconds. It must not know what is made of them. Start at [`read`]. Counters of the processor, and what
-//! `warmup_stats` adds to such files, are left out.
+//! Decides how entries are mapped: a key `BENCHMARK:VM:VARIANT` is a case, each of its lists a
+//! process, each number the time of one iteration in seconds. Does not know how they are analyzed.
+//! Start at [`read`]. Processor counters, and what `warmup_stats` adds to such files, are ignored.
 
 use super::imported::{Imported, Process, sample};
 use super::load_report::NS_PER_SECOND;
@@ -11,10 +11,10 @@ use crate::foreign::json::{self, Content, Node};
 use anyhow::{Context, Result, ensure};
 use speedwell_model::{Case, Cause, Environment, Metric, Sample, Session, SteadyRule, Value};
 
-/// The member with the times.
+/// Key of the times.
 const TIMES: &str = "wallclock_times";
 
-/// Whether bytes are of this kind.
+/// Returns whether the data have this format.
 pub fn recognises(file: &Content<'_>) -> bool {
     file.has(1, TIMES)
 }
@@ -22,7 +22,7 @@ pub fn recognises(file: &Content<'_>) -> bool {
 /// Reads a whole file.
 ///
 /// # Errors
-/// The file is no JSON, or a value is missing or of another type; the message names it.
+/// The file is not JSON, or a value is missing or has the wrong type; the message names it.
 pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
     let parsed = json::parse(bytes)?;
     let root = Node::root(&parsed);
@@ -35,7 +35,7 @@ pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
         for process in processes.elements()? {
             let points = process.elements()?;
             if points.is_empty() {
-                // Krun keeps an empty list of a process that crashed.
+                // Krun records an empty list for a process that crashed.
                 imported.failure(&case, Cause::Silent, "krun".to_owned());
                 continue;
             }
@@ -64,7 +64,7 @@ pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
     Ok(session)
 }
 
-/// `fannkuch_redux:Graal:default-java`.
+/// Parses a key such as `fannkuch_redux:Graal:default-java`.
 fn case(key: &str) -> Result<Case> {
     let parts: Vec<&str> = key.split(':').collect();
     let [benchmark, vm, variant] = parts[..] else {

@@ -1,7 +1,7 @@
-//! One load test as an HTTP tool reports it, whatever the tool.
+//! A load test as reported by an HTTP tool, independent of the tool.
 //!
-//! Decides the names of cases and metrics, so that reports of different tools can be compared. It must
-//! not know any format; whether the figures can be believed is decided in `analysis/validity/`. Start at
+//! Decides the names of cases and metrics, so that reports of different tools can be compared.
+//! Knows no format; the validity of the figures is judged in `analysis/validity/`. Start at
 //! [`LoadReport`].
 
 use super::imported::{Imported, Process, sample};
@@ -12,53 +12,53 @@ use speedwell_model::{Better, Case, Cause, Environment, Metric, Run, Sample, Ses
 /// Nanoseconds in a millisecond.
 pub const NS_PER_MS: f64 = 1e6;
 
-/// The metric of the least duration.
+/// Metric of the shortest duration.
 const LATENCY_MIN: &str = "latency_min";
 
 /// Nanoseconds in a second.
 pub const NS_PER_SECOND: f64 = 1e9;
 
-/// More requests than connections are impossible without pipelining; rounding may look like a few.
+/// Tolerance for rounding: without pipelining there cannot be more requests than connections.
 const MOST_BUSY_SHARE: f64 = 1.05;
 
-/// What a report tells.
+/// Content of a report.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct LoadReport {
-    /// `http://host:port/path`, or the tool's name where it does not print the address.
+    /// `http://host:port/path`, or the tool's name if it does not print the address.
     pub target: String,
-    /// Connections at once.
+    /// Number of concurrent connections.
     pub concurrency: Option<f64>,
-    /// Answers per second.
+    /// Responses per second.
     pub throughput: Option<f64>,
-    /// Requests that were completed.
+    /// Completed requests.
     pub requests: Option<f64>,
-    /// Length of the test.
+    /// Duration of the test.
     pub elapsed_ns: Option<f64>,
-    /// Requests without a good end, by any cause that the tool knows.
+    /// Failed requests, for any reason that the tool knows.
     pub errors: Option<f64>,
-    /// Answers with another status than 2xx.
+    /// Responses with a status other than 2xx.
     pub non2xx: Option<f64>,
-    /// Durations: name of the metric and value.
+    /// Durations: name and value of each metric.
     pub times_ns: Vec<(String, f64)>,
-    /// Durations below this length are given as 0; 0 for tools that measure finely.
+    /// Durations below this are reported as 0; 0 if the tool has a fine resolution.
     pub resolution_ns: f64,
-    /// Whether requests were sent at a fixed rate, so that connections are idle in between.
+    /// Whether requests were sent at a fixed rate, so that connections idle in between.
     pub has_fixed_rate: bool,
-    /// Further parameters of the case.
+    /// Other parameters of the case.
     pub parameters: Vec<(String, Value)>,
     /// Whether a connection carries at most one request at a time: the tool has no pipelining.
     pub has_single_requests: bool,
-    /// Further figures.
+    /// Other figures.
     pub others: Vec<(Metric, f64)>,
-    /// Remarks on the figures, without the name of the file.
+    /// Warnings about the figures, without the name of the file.
     pub remarks: Vec<String>,
 }
 
 impl LoadReport {
-    /// The report as a session of one run. What the user should know is added to `warnings`.
+    /// Converts the report into a session with one run. Adds messages for the user to `warnings`.
     ///
     /// # Errors
-    /// It has no figures at all.
+    /// The report has no figures.
     pub fn into_session(self, label: &str, warnings: &mut Vec<String>) -> Result<Session> {
         let mut imported = Imported::default();
         let mut remarks = Vec::new();
@@ -67,7 +67,7 @@ impl LoadReport {
         imported.into_session(label, Environment::default(), None)
     }
 
-    /// Adds the report as one run: a load test is one process. What the user should know is added to
+    /// Adds the report as one run: a load test is one process. Adds messages for the user to
     /// `remarks`.
     pub fn add(mut self, imported: &mut Imported, remarks: &mut Vec<String>) {
         if let (Some(0.0), Some(failed @ 1.0..)) = (self.requests, self.errors) {
@@ -87,8 +87,7 @@ impl LoadReport {
             }
         };
         if let Some(rate) = self.throughput {
-            // Of throughput the reports tell the time per iteration, for which the concurrency must
-            // be known.
+            // For throughput, reports show the time per iteration, which requires the concurrency.
             let metric = match self.concurrency {
                 Some(_) => Metric::throughput(),
                 None => Metric::new("requests_per_second", "1/s", Better::Higher),
@@ -134,7 +133,7 @@ impl LoadReport {
         remarks.chain(paced).collect()
     }
 
-    /// The case that was loaded.
+    /// Returns the case of the load.
     pub fn case(&self) -> Case {
         let concurrency = self
             .concurrency
@@ -143,7 +142,7 @@ impl LoadReport {
         Case::new(&self.target, values.collect())
     }
 
-    /// A time of 0 means "less than the tool can tell": as a figure it would be wrong.
+    /// Drops times of 0, which mean "below the resolution" and would be wrong as figures.
     fn leave_out_zeros(&mut self) {
         let (zeros, times): (Vec<_>, Vec<_>) = std::mem::take(&mut self.times_ns)
             .into_iter()
@@ -154,7 +153,7 @@ impl LoadReport {
             .map(|(name, _)| name.as_str())
             .filter(|name| name.starts_with("latency"))
             .collect();
-        // A percentile below the least time that is printed shows that this is not the least one.
+        // If a percentile is below the printed minimum, that is not the minimum.
         let is_least = |name: &str| name == LATENCY_MIN;
         let has_lower = latencies.iter().any(|name| !is_least(name));
         let before = self.times_ns.len();
@@ -175,13 +174,14 @@ impl LoadReport {
         }
     }
 
-    /// A connection without pipelining carries one request at most, so by Little's law (rate times mean
-    /// latency, Little 1961) more requests than connections are a damaged report. The mean may be rounded.
+    /// Warns about impossible figures. A connection without pipelining carries at most one request,
+    /// so by Little's law (rate times mean latency, Little 1961) a report with more requests than
+    /// connections is corrupt. The mean may be rounded.
     fn refuse_impossible(&mut self) {
         let others = self.others.iter();
         let by_length = others.filter(|(metric, _)| metric.name == "http_failed_length");
         let by_length: f64 = by_length.map(|(_, count)| count).sum();
-        // Answers of another length are answers, whatever ab thinks of them.
+        // Responses of a different length are still responses, although ab counts them as failed.
         let failed = self.errors.is_some_and(|errors| errors > by_length);
         let mean = self
             .times_ns
@@ -203,7 +203,7 @@ impl LoadReport {
     }
 }
 
-/// A remark as a sentence.
+/// Formats a warning as a sentence.
 fn sentence(remark: &str) -> String {
     let mut letters = remark.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
@@ -214,7 +214,7 @@ fn sentence(remark: &str) -> String {
     )
 }
 
-/// The name of a percentile's metric: `latency_p50`, `latency_p99_9`, `latency_max`.
+/// Returns the metric name of a percentile: `latency_p50`, `latency_p99_9`, `latency_max`.
 pub fn percentile(percent: &str) -> String {
     format!("latency_{}", http_output::percentile(percent))
 }

@@ -1,14 +1,14 @@
-//! HTTP loads that we carried out, as a session, and the JSON of their report read back.
+//! Converts our own HTTP loads into a session, and reads the JSON of their report.
 //!
-//! Decides what a load is called among cases and variants, and which of its figures become metrics.
-//! Names are those of `load_report`, so that a load compares with what other tools reported of theirs.
-//! Everything else that is known of a load stays with its run. Start at [`session`].
+//! Decides the case and variant names of a load, and which of its figures become metrics. Names are
+//! those of `load_report`, so that a load can be compared with reports of other tools. All other
+//! facts about a load stay with its run. Start at [`session`].
 //!
-//! Several addresses in a single round are cases beside each other: one run of each says nothing about
-//! a difference. Loaded in several rounds they are variants of one case, because that is why somebody
-//! repeats them in turn, and the first is the baseline. Times that `analysis` would not show are left out here, too: a stored
-//! figure would be compared without its warning. [`merge_parts`] adds up parts of one load, sent at the same time by several
-//! generators that were started by hand.
+//! Several addresses in a single round are separate cases: one run of each says nothing about a
+//! difference. In several rounds they are variants of one case, because comparing is the reason to
+//! alternate them; the first one is the baseline. Times that `analysis` would not show are dropped
+//! here as well: a stored figure would be compared without its warning. [`merge_parts`] adds up the
+//! parts of one load that several manually started generators sent at the same time.
 
 use crate::foreign::json::{self, Content};
 use crate::formats::imported::{Imported, VARIANT};
@@ -22,11 +22,11 @@ use speedwell_model::load_run::{LoadRun, PaceFacts, StageFacts};
 use speedwell_model::{Better, Cause, Environment, Metric, Run, Session, State, Value, Variant};
 use std::sync::Arc;
 
-/// The loads as one session, in the order in which they were carried out. `label` is what the user calls
-/// them together. Words typed, tags, environment, order and seed are for the caller to fill in.
+/// Builds a session from loads, in the order of their execution. `label` is the user's name for
+/// them. The caller fills in command line, tags, environment, order and seed.
 ///
 /// # Errors
-/// There are none.
+/// There are no loads.
 pub fn session(label: &str, loads: &[LoadRun], warnings: &mut Vec<String>) -> Result<Session> {
     let mut imported = Imported::default();
     let names = Names::from_loads(loads);
@@ -53,7 +53,7 @@ pub fn session(label: &str, loads: &[LoadRun], warnings: &mut Vec<String>) -> Re
     Ok(session)
 }
 
-/// What the loads are told apart by.
+/// Labels that distinguish the loads.
 enum Names {
     /// Each address is a case.
     Cases,
@@ -84,7 +84,7 @@ impl Names {
     }
 }
 
-/// What the addresses have in common: the path, else the server, else that they were loaded.
+/// Returns what the addresses have in common: the path, else the server, else `load`.
 fn shared(loads: &[LoadRun]) -> String {
     let same = |part: fn(&str) -> &str| {
         let mut parts = loads.iter().map(|load| part(&load.url));
@@ -96,7 +96,7 @@ fn shared(loads: &[LoadRun]) -> String {
         .unwrap_or_else(|| "load".to_owned())
 }
 
-/// Server and path of an address.
+/// Splits an address into server and path.
 fn parts(url: &str) -> (&str, &str) {
     let host = url.find("://").map_or(0, |at| at + 3);
     let path = url[host..].find('/').map_or(url.len(), |at| host + at);
@@ -124,7 +124,7 @@ fn add(
     finish(run, load, names)
 }
 
-/// What a report of a tool does not tell of its run.
+/// Adds to a run what a tool's report does not contain.
 fn finish(run: &mut Run, load: &LoadRun, names: &Names) -> Result<()> {
     run.variant = match names {
         Names::Cases => VARIANT.into(),
@@ -135,13 +135,13 @@ fn finish(run: &mut Run, load: &LoadRun, names: &Names) -> Result<()> {
     let warnings = load.warnings.iter();
     run.notes.extend(warnings.cloned());
     let mut kept = load.clone();
-    // A row for every request belongs into a file of its own, not into every copy of a session.
+    // Per-request rows belong in a separate file, not in every copy of a session.
     kept.measured.rows.clear();
     run.load = Some(Arc::from(serde_json::to_string(&kept)?));
     Ok(())
 }
 
-/// What one would type to repeat it, as far as it is known here.
+/// Returns the command to repeat the load, as far as it is known here.
 fn replay(load: &LoadRun) -> String {
     format!("speedwell load {}", speedwell_model::quote(&load.url))
 }
@@ -152,22 +152,22 @@ struct Document {
     loads: Vec<LoadRun>,
 }
 
-/// Whether bytes are the JSON of a report of loads.
+/// Returns whether the data are the JSON of a load report.
 pub fn recognises(file: &Content<'_>) -> bool {
     file.has(1, "speedwell") && file.has(2, "schema") && file.has(1, "load_summaries")
 }
 
-/// The loads of a report's JSON, exactly as they were measured.
+/// Reads the loads from a report's JSON, exactly as they were measured.
 ///
 /// # Errors
-/// It is no JSON, or no report of loads of a version that is known.
+/// The data are not JSON, or not a load report of a known version.
 pub fn read_loads(bytes: &[u8]) -> Result<Vec<LoadRun>> {
     let document: Document = json::with_text(bytes, |text| serde_json::from_str(text))?;
     ensure!(!document.loads.is_empty(), "there are no loads in it");
     Ok(document.loads)
 }
 
-/// The report's JSON as a session that holds its loads.
+/// Reads a report's JSON as a session with its loads.
 ///
 /// # Errors
 /// As for [`read_loads`].
@@ -179,10 +179,10 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     })
 }
 
-/// The loads that a session holds, in the order of its runs.
+/// Returns the loads of a session, in the order of its runs.
 ///
 /// # Errors
-/// One was written by a version that measured other things.
+/// A load was written by an incompatible version.
 pub fn loads_of(session: &Session) -> Result<Vec<LoadRun>> {
     let kept = session.runs.iter().filter_map(|run| run.load.as_deref());
     kept.map(|text| serde_json::from_str(text).context("cannot read what is kept of a load"))
@@ -200,10 +200,10 @@ const PERCENTILES: [(&str, u32); 7] = [
     ("100", 1_000_000),
 ];
 
-/// Percentiles from here on are left out of a load that missed its rate.
+/// Percentiles from here on are dropped for a load that missed its rate.
 const TAIL_PPM: u32 = 990_000;
 
-/// The figures of a load by the names of other tools' figures.
+/// Returns the figures of a load, under the names that other tools' figures have.
 fn figures(load: &LoadRun) -> LoadReport {
     let (requested, measured) = (&load.requested, &load.measured);
     let counts = &measured.totals.outcomes;
@@ -245,7 +245,8 @@ fn figures(load: &LoadRun) -> LoadReport {
     report
 }
 
-/// Mean and percentiles of one quantity. `latency_p100` is called `latency_max`, as of other tools.
+/// Returns mean and percentiles of a quantity. `latency_p100` is called `latency_max`, as for other
+/// tools.
 pub(super) fn times<K: Kind>(
     quantity: &str,
     times: &Distribution<K>,
@@ -263,7 +264,7 @@ pub(super) fn times<K: Kind>(
     mean.into_iter().chain(percentiles).collect()
 }
 
-/// Whether a percentile in millionths is reported, or the mean, which is 0.
+/// Returns whether to report a percentile in millionths; 0 stands for the mean.
 fn is_shown(ppm: u32, verdict: Option<&OpenVerdict>, all: Option<&OpenTimes>) -> bool {
     let (Some(verdict), Some(all)) = (verdict, all) else {
         return true;
@@ -298,8 +299,8 @@ fn refusals(verdict: Option<&OpenVerdict>) -> Vec<String> {
     refusals
 }
 
-/// What tells cases of one address apart, beside the concurrency. What is usual is not said, so that ids
-/// agree with those of other tools.
+/// Returns parameters that distinguish cases of one address, except concurrency. Defaults are
+/// omitted, so that ids agree with those of other tools.
 fn parameters(load: &LoadRun) -> Vec<(String, Value)> {
     let requested = &load.requested;
     let mut parameters = Vec::new();
@@ -339,7 +340,7 @@ fn parameters(load: &LoadRun) -> Vec<(String, Value)> {
     parameters
 }
 
-/// A stage as it is typed: `0-5000:30s`.
+/// Formats a stage as on the command line: `0-5000:30s`.
 fn stage_words(stage: &StageFacts) -> String {
     let length = stage.duration_ns.map(|ns| format!(":{}s", ns as f64 / 1e9));
     let length = length.unwrap_or_default();
@@ -350,11 +351,12 @@ fn stage_words(stage: &StageFacts) -> String {
     }
 }
 
-/// One load out of the parts that several generators sent at the same time, such as on several
-/// machines.
+/// Merges the parts of a load that several generators, for example on several machines, sent at the
+/// same time.
 ///
 /// # Errors
-/// There are none, or they were not the same load: another address, pace or end.
+/// There are no parts, or they are not parts of the same load: their addresses or the kinds of
+/// their schedules differ.
 pub fn merge_parts(parts: Vec<LoadRun>) -> Result<LoadRun> {
     let mut parts = parts.into_iter();
     let Some(mut whole) = parts.next() else {
@@ -385,7 +387,7 @@ pub fn merge_parts(parts: Vec<LoadRun>) -> Result<LoadRun> {
     Ok(whole)
 }
 
-/// Adds clients or rates: each generator was told its part only.
+/// Adds clients or rates: each generator only had its share.
 fn add_pace(mine: &mut PaceFacts, theirs: &PaceFacts) -> Result<()> {
     match (mine, theirs) {
         (

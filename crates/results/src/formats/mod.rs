@@ -1,8 +1,8 @@
-//! Result files of other programs, and our own exchange format, as sessions.
+//! Reads result files of other programs, and our own exchange format, as sessions.
 //!
-//! Decides by its content what kind a file is; a file's name never matters. It must not know where
-//! the bytes came from or where the sessions go. A further format is a file beside this one and a
-//! line in `FORMATS`. Start at [`read`].
+//! Detects the format by content, never by file name. Knows neither where the bytes come from nor
+//! where the sessions go. To add a format, add a file here and an entry in [`FORMATS`]. Start at
+//! [`read`].
 
 pub mod ab;
 pub mod action_benchmark;
@@ -41,21 +41,21 @@ use speedwell_model::{Case, Session};
 use std::borrow::Cow;
 use std::io::Read;
 
-/// A kind of file that can be read.
+/// A file format that can be read.
 pub struct Format {
-    /// Its name in messages.
+    /// Name for messages.
     pub name: &'static str,
-    /// Whether a file is of this kind, judged by its beginning.
+    /// Returns whether a file has this format, judging by its beginning.
     pub recognises: fn(&Content<'_>) -> bool,
-    /// Reads all of it.
+    /// Reads the whole file.
     pub read: ReadAll,
 }
 
-/// Reads a file; sentences about what was left out are added to the last argument.
+/// Reads a file; adds warnings about dropped content to the last argument.
 pub type ReadAll = fn(&Input<'_>, &mut Vec<String>) -> Result<Vec<Session>>;
 
-/// Every kind known. The first that recognises a file reads it. Other programs' JSON may stand in
-/// one line, so it is looked for before JSON lines.
+/// All formats. The first one that recognizes a file reads it. JSON of other programs may be on a
+/// single line, so it is tried before JSON Lines.
 pub const FORMATS: &[Format] = &[
     Format {
         name: "JSON of pyperf",
@@ -180,7 +180,7 @@ pub const FORMATS: &[Format] = &[
         recognises: |file| go_bench::recognises(file.bytes),
         read: |file, warnings| sole(go_bench::read(file.label, file.bytes, warnings)),
     },
-    // Last, because all others may stand inside a document.
+    // Last, because a document may contain any of the others.
     Format {
         name: "tables of figures in Markdown",
         recognises: |file| markdown_tables::recognises(file.bytes),
@@ -188,13 +188,14 @@ pub const FORMATS: &[Format] = &[
     },
 ];
 
-/// The first bytes of a file packed by gzip (RFC 1952).
+/// Magic number of gzip (RFC 1952).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// More than any result file has; a packed file can be a thousand times as large as it looks.
+/// Limit for unpacked data, larger than any result file: gzip can expand data a thousandfold.
 const MOST_UNPACKED_BYTES: u64 = 1 << 30;
 
-/// The bytes without gzip's packing, at most so many, and what is wrong with the rest of them.
+/// Unpacks up to `most` bytes if the data are gzipped; returns them with the error that ended
+/// unpacking, if any.
 fn unpacked(bytes: &[u8], most: u64) -> (Cow<'_, [u8]>, Option<std::io::Error>) {
     if !bytes.starts_with(&GZIP) {
         return (bytes.into(), None);
@@ -208,15 +209,15 @@ fn sole(session: Result<Session>) -> Result<Vec<Session>> {
     session.map(|session| vec![session])
 }
 
-/// Reads results of any known kind. `label` is what the user calls the bytes: a path, or `-`.
+/// Reads results in any known format. `label` is the user's name for the data: a path, or `-`.
 ///
 /// # Errors
-/// The kind is not known, or the content is broken.
+/// The format is unknown, or the content is invalid.
 pub fn read(label: &str, bytes: &[u8]) -> Result<Vec<Session>> {
     read_noting(label, bytes, &mut Vec::new())
 }
 
-/// Like [`read`]; what was left out is added to `warnings` as whole sentences.
+/// Like [`read`]; adds warnings about dropped content to `warnings`.
 ///
 /// # Errors
 /// As for [`read`].
@@ -230,7 +231,7 @@ pub fn read_noting(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Res
     read_input(&input, warnings)
 }
 
-/// Like [`read_noting`], with what the user says of the file.
+/// Like [`read_noting`], with additional facts given by the user.
 ///
 /// # Errors
 /// As for [`read`].
@@ -238,7 +239,7 @@ pub fn read_input(input: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<S
     read_as(format_of(input.bytes), input, warnings)
 }
 
-/// Like [`read_input`] where [`format_of`] has been asked before.
+/// Like [`read_input`], with the format that [`format_of`] returned.
 ///
 /// # Errors
 /// As for [`read`].
@@ -252,7 +253,7 @@ pub fn read_as(
         (bytes, None) => bytes,
         (_, Some(error)) => return Err(error).with_context(|| format!("cannot unpack '{label}'")),
     };
-    // Editors and shells of Windows put a mark of the byte order in front.
+    // Windows editors and shells prepend a byte order mark.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let Some(format) = format else {
         let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
@@ -269,7 +270,7 @@ pub fn read_as(
         .with_context(|| format!("cannot read '{label}' as {}", format.name))
 }
 
-/// Refuses names of parameters that would be read back from the store as others.
+/// Rejects parameter names that would not round-trip through the store.
 fn check_names(sessions: &[Session]) -> Result<()> {
     for run in sessions.iter().flat_map(|session| &session.runs) {
         for (name, _) in &run.case.values {
@@ -285,20 +286,20 @@ fn check_names(sessions: &[Session]) -> Result<()> {
     Ok(())
 }
 
-/// The first format that recognises a file, of which the beginning is enough; none if it is of no kind that can be read.
+/// Returns the first format that recognizes the beginning of a file; `None` if none does.
 pub fn format_of(bytes: &[u8]) -> Option<&'static Format> {
-    // The beginning of a packed file ends somewhere, which is no mistake.
+    // Unpacking a truncated beginning fails, which is expected.
     let (bytes, _) = unpacked(bytes, BEGINNING_BYTES);
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
     let content = Content::new(bytes);
     FORMATS.iter().find(|format| (format.recognises)(&content))
 }
 
-/// The first line of that format is an object with a key that only we write. Files cut short within
-/// that line are ours, too.
+/// Returns whether the first line is an object with a key of our format. That includes files
+/// truncated within this line.
 fn is_json_lines(file: &Content<'_>) -> bool {
     let ours = ["speedwell", "run", "failure"];
-    // Most files have none of these keys, and need not be looked at again.
+    // Most files have none of these keys, which saves the second check.
     if !ours.iter().any(|key| file.has(1, key)) {
         return false;
     }

@@ -1,8 +1,10 @@
-//! Tables of points over time, as Otava reads them: CSV with the columns `time` and `commit`, and one column for each metric.
+//! Tables of points over time, as read by Otava: CSV with the columns `time` and `commit`, and one
+//! column per metric.
 //!
-//! Decides what the columns are, by their names: `branch` and `machine` belong to the point, `benchmark` names what was measured,
-//! every other column of numbers is a metric. Which direction of a metric is good is in no such file, so the user says it. It
-//! must not know what is made of the points. Start at [`read`].
+//! Decides the role of each column by its name: `branch` and `machine` describe the point,
+//! `benchmark` names what was measured, and every other numeric column is a metric. Such files do
+//! not state the direction of a metric, so the user does. Does not know how the points are used.
+//! Start at [`read`].
 
 use super::imported::{LeftOut, Process, sample};
 use super::input::Input;
@@ -17,10 +19,10 @@ use speedwell_model::{Case, Environment, Metric, Origin, Session};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-/// Characters that separate cells. The first by which a header has the columns that are needed is taken.
+/// Cell separators, in the order in which they are tried until a header has the required columns.
 const SEPARATORS: [char; 3] = [',', ';', '\t'];
 
-/// Names of the column with the moment, and of that with the revision, in small letters; the first that a header has is taken.
+/// Names of the time and the revision column, in lower case; the first one in the header is used.
 const TIMES: [&str; 4] = ["time", "date", "timestamp", "datetime"];
 const COMMITS: [&str; 7] = [
     "commit",
@@ -32,7 +34,7 @@ const COMMITS: [&str; 7] = [
     "git_commit",
 ];
 
-/// Whether bytes are of this kind.
+/// Returns whether the data have this format.
 pub fn recognises(bytes: &[u8]) -> bool {
     let line = bytes
         .split(|&byte| byte == b'\n')
@@ -41,12 +43,12 @@ pub fn recognises(bytes: &[u8]) -> bool {
     std::str::from_utf8(line).is_ok_and(|line| Columns::parse(line).is_some())
 }
 
-/// Reads a whole table: the rows of one time, commit, branch and machine are a session. What was left out is added to
-/// `warnings`.
+/// Reads a whole table. Rows with the same time, commit, branch and machine form a session. Adds
+/// warnings about dropped content.
 ///
 /// # Errors
-/// Nothing of it can be read (the message names the first line), a quote has no end, or the good direction of a metric is not
-/// known.
+/// Nothing can be read (the message names the first line), a quote is not closed, or the direction
+/// of a metric is unknown.
 pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let text = utf8(file.bytes)?;
     let mut remarks = Vec::new();
@@ -98,7 +100,8 @@ pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>
     sessions(points, &table.places, &table.metrics, file.label)
 }
 
-/// The sessions of all points. Rows that differ in a column of text are of different cases, others of one name are runs.
+/// Builds the sessions of all points. Rows that differ in a text column are different cases; others
+/// with the same name are runs.
 fn sessions(
     mut points: Vec<Listed<Values>>,
     places: &[Place],
@@ -123,7 +126,7 @@ fn sessions(
     sessions.context("has a header but no results")
 }
 
-/// What was measured, where no column says it: the file's name without its ending.
+/// Returns the benchmark name if no column states it: the file name without extension.
 fn benchmark(label: &str) -> String {
     let stem = Path::new(label)
         .file_stem()
@@ -134,14 +137,13 @@ fn benchmark(label: &str) -> String {
     }
 }
 
-/// A line of the table.
 struct Row {
-    /// From 1.
+    /// Line number, from 1.
     line: usize,
     cells: Vec<String>,
 }
 
-/// Which column is what.
+/// The roles of the columns.
 #[derive(Debug, Default)]
 struct Columns {
     separator: char,
@@ -151,12 +153,12 @@ struct Columns {
     machine: Option<usize>,
     benchmark: Option<usize>,
     metrics: Vec<Column>,
-    /// Columns whose words recur, and so may tell rows of one moment apart.
+    /// Text columns with recurring values, which may distinguish rows of one point.
     texts: Vec<Column>,
     count: usize,
 }
 
-/// A column that has no meaning of its own.
+/// A metric or text column.
 #[derive(Debug)]
 struct Column {
     name: String,
@@ -165,7 +167,7 @@ struct Column {
 }
 
 impl Columns {
-    /// The columns of a header; `None` if it is of another kind of file.
+    /// Parses a header; `None` if it is not of this format.
     fn parse(line: &str) -> Option<Columns> {
         SEPARATORS
             .into_iter()
@@ -219,8 +221,8 @@ impl Columns {
         Ok(())
     }
 
-    /// Finds out how the numbers of each column are written. Columns without numbers, and those that can be read in two ways,
-    /// are no metrics; `remarks` names them.
+    /// Determines the number style of each column. Columns without numbers or with an ambiguous
+    /// style are not metrics; adds a warning about each.
     fn settle(&mut self, rows: &[Row], remarks: &mut Vec<String>) {
         for mut column in std::mem::take(&mut self.metrics) {
             let cells = || rows.iter().map(|row| row.cells[column.at].trim());
@@ -259,7 +261,7 @@ impl Columns {
     }
 }
 
-/// How the numbers of a column are written.
+/// How numbers in a column are written.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum NumberStyle {
     /// `1234.5`.
@@ -271,7 +273,8 @@ enum NumberStyle {
 }
 
 impl NumberStyle {
-    /// The way in which all numbers among these cells are written; `None` where there are two.
+    /// Returns the style of all numbers among these cells; `None` if it is ambiguous or
+    /// inconsistent.
     fn of_cells<'c>(cells: impl Iterator<Item = &'c str>) -> Option<NumberStyle> {
         let is_number = |cell: &&str| {
             let is_part = |letter: char| letter.is_ascii_digit() || "+-.,eE".contains(letter);
@@ -287,7 +290,7 @@ impl NumberStyle {
         }
     }
 
-    /// How a number with a comma is written; `None` where both ways are possible: `1,234`.
+    /// Returns the style of a number with a comma; `None` if it is ambiguous, like `1,234`.
     fn of_cell(cell: &str) -> Option<NumberStyle> {
         let (before, after) = cell.rsplit_once(',')?;
         let before = before.trim_start_matches(['+', '-']);
@@ -304,7 +307,7 @@ impl NumberStyle {
         }
     }
 
-    /// The number in a cell, also one that is not finite.
+    /// Parses the number in a cell, which may be infinite or NaN.
     fn number(self, cell: &str) -> Option<f64> {
         match self {
             NumberStyle::Point => cell.parse().ok(),
@@ -316,26 +319,26 @@ impl NumberStyle {
     }
 }
 
-/// The figures of a row: the place of a metric, and its value.
+/// Values of a row, each with the index of its metric.
 type Values = Vec<(usize, f64)>;
 
-/// A table that is being read.
+/// State of reading a table.
 struct Table {
     metrics: Vec<Metric>,
     benchmark: String,
     places: Vec<Place>,
-    /// The numbers of places by what identifies them.
+    /// Indices of points by their identifying facts.
     known: HashMap<[String; 5], usize>,
-    /// Cells without a number.
+    /// Number of cells without a number.
     missing: usize,
     left_out: LeftOut,
 }
 
 impl Table {
-    /// The figures of a row. Cells that hold something else are left out.
+    /// Returns the values of a row, dropping other content.
     ///
     /// # Errors
-    /// Its time cannot be read, or it names no commit.
+    /// The time cannot be parsed, or the commit is missing.
     fn point(&mut self, row: &Row, columns: &Columns) -> Result<Listed<Values>> {
         let cell = |at: usize| row.cells[at].trim();
         let named = |at: Option<usize>| at.map(cell).filter(|cell| !cell.is_empty());
@@ -354,7 +357,7 @@ impl Table {
             row.line
         );
         let place = Place {
-            // The benchmark of the file, so that tables of several benchmarks stay apart.
+            // The file's benchmark, to separate tables of several benchmarks.
             suite: named(columns.benchmark).map_or(self.benchmark.clone(), |_| String::new()),
             key: started.to_string(),
             origin: Origin {
@@ -397,14 +400,15 @@ impl Table {
                     );
                     self.left_out.unless_read::<()>(Err(wrong));
                 }
-                // Nothing, or not finite: there is no point, and none is made up.
+                // An empty or non-finite value is a missing point.
                 _ => self.missing += 1,
             }
         }
         values
     }
 
-    /// The number of a place, which is the same for all rows of one moment, revision, branch and machine.
+    /// Returns the index of a point, shared by all rows with the same time, revision, branch and
+    /// machine.
     fn number_of(&mut self, place: Place) -> usize {
         let machine = place.environment.machine.clone();
         let key = [
@@ -421,7 +425,7 @@ impl Table {
     }
 }
 
-/// Ways in which people write a moment: with a zone, without one (then it is UTC), and without a time of day.
+/// Accepted time formats: with time zone; without (UTC); dates only are handled separately.
 const WITH_ZONE: [&str; 4] = [
     "%Y-%m-%d %H:%M:%S %z",
     "%Y-%m-%d %H:%M:%S%.f%:z",
@@ -434,11 +438,11 @@ const WITHOUT_ZONE: [&str; 3] = [
     "%Y-%m-%d %H:%M",
 ];
 
-/// A moment as people write it, in milliseconds since the Unix epoch: `2026-01-31`, with or without a time and a zone, or
-/// seconds since the Unix epoch.
+/// Parses a time into milliseconds since the Unix epoch: `2026-01-31`, optionally with time and
+/// zone, or seconds since the Unix epoch.
 pub fn moment(written: &str) -> Option<i64> {
     if let Ok(seconds) = written.parse::<f64>() {
-        // Seconds until the year 5138, milliseconds from 1973 on.
+        // Below 1e11: seconds until the year 5138; above: milliseconds from 1973 on.
         let factor = if seconds.abs() < 1e11 { 1e3 } else { 1.0 };
         return (0.0..1e14)
             .contains(&(seconds * factor))
@@ -447,7 +451,7 @@ pub fn moment(written: &str) -> Option<i64> {
     if let Ok(moment) = written.parse::<Timestamp>() {
         return Some(moment.as_millisecond());
     }
-    // Dates with points and slashes, year first; anything else with them could be day or month first.
+    // Dates with points or slashes must be year first; otherwise day and month would be ambiguous.
     let text = match written.get(..10) {
         Some(date) => date.replace(['.', '/'], "-") + &written[10..],
         None => written.replace(['.', '/'], "-"),
@@ -474,7 +478,7 @@ pub fn moment(written: &str) -> Option<i64> {
     Some(moment.as_millisecond())
 }
 
-/// The rows of a text: cells may stand in double quotes, which are doubled inside.
+/// Iterator over the rows of a text. Cells may be in double quotes, doubled inside.
 struct Rows<'a> {
     rest: &'a str,
     line: usize,
@@ -490,7 +494,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The next row, which is not blank.
+    /// Parses the next row, which is not blank.
     fn row(&mut self) -> Result<Row> {
         let line = self.line;
         let mut cells = Vec::new();
@@ -544,7 +548,8 @@ impl Iterator for Rows<'_> {
     }
 }
 
-/// The content of a cell behind its first quote, and what follows its last one.
+/// Returns the content of a quoted cell after its opening quote, and the text after its closing
+/// quote.
 fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut cell = String::new();
     let mut rest = text;
@@ -664,7 +669,7 @@ mod tests {
                 format!("'out/join.csv': an entry that cannot be read was left out: {mistake}");
             assert_eq!(told(row), expected);
         }
-        // Where a quote ends is known of no later line.
+        // After an unclosed quote, no later line can be parsed.
         assert!(message(&table("2026-01-31,\"c2,5")).starts_with("line 3: a quote has no end"));
         assert!(message(&table("2026-01-31,\"c2\"x,5")).starts_with("line 3: something stands"));
         assert!(message("time,commit,ops\nsoon,c2,5\n").starts_with("line 2: 'soon' is no time"));

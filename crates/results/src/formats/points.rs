@@ -1,7 +1,7 @@
-//! Files that hold the results of many revisions: each point of time in them is a session of its own.
+//! Files with the results of many revisions: each point in time becomes its own session.
 //!
-//! Decides which results belong to one session, and the identity of that session: it follows from what the file says of it, so
-//! that reading the same file again gives the same sessions. It must not know any format. Start at [`Points`].
+//! Decides which results form a session, and derives the session's id from its facts in the file,
+//! so that reading the file again yields the same sessions. Knows no format. Start at [`Points`].
 
 use super::imported::Imported;
 use anyhow::{Result, ensure};
@@ -9,28 +9,28 @@ use indexmap::IndexMap;
 use speedwell_model::{Environment, Origin, OriginSource, Session};
 use uuid::Uuid;
 
-/// Letters kept of the first line of a commit's message.
+/// Maximum length of a commit subject.
 const SUBJECT: usize = 200;
 
-/// Where results belong.
+/// Facts that identify the session of a result.
 #[derive(Debug, Clone, Default)]
 pub struct Place {
-    /// The suite, or whatever the file calls all that is measured together.
+    /// Suite, or the file's name for things that are measured together.
     pub suite: String,
-    /// What tells it from other results of the same revision, machine and environment: a time, a report.
+    /// Distinguishes results of the same revision, machine and environment: a time, a report.
     pub key: String,
-    /// The code that was measured.
+    /// Measured code.
     pub origin: Origin,
-    /// What it was measured on.
+    /// Environment of the measurement.
     pub environment: Environment,
-    /// The name of the environment, where there are several on a machine.
+    /// Name of the environment, if a machine has several.
     pub environment_name: String,
-    /// When it was measured.
+    /// Start of the measurement.
     pub started_unix_ms: Option<i64>,
 }
 
 impl Place {
-    /// The identity of the session that this is, in the words of `format`.
+    /// Returns the id of the session, derived from these facts and `format`.
     fn id(&self, format: &str) -> String {
         let machine = self.environment.machine.as_deref();
         let branch = self.origin.branch.as_deref();
@@ -43,13 +43,14 @@ impl Place {
             &self.environment_name,
             &self.key,
         ];
-        // As JSON, no two lists of words are the same text.
+        // JSON is injective: different facts give different texts.
         let text = serde_json::json!(words).to_string();
         Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes()).to_string()
     }
 }
 
-/// The identity of a later part of an imported session: what its file held more when it was imported again.
+/// Returns the id of a later part of an imported session: content that its file gained before it
+/// was imported again.
 pub fn part_id(id: &str, part: u32) -> String {
     match part {
         0 => id.to_owned(),
@@ -57,7 +58,7 @@ pub fn part_id(id: &str, part: u32) -> String {
     }
 }
 
-/// The sessions of a file, in its order.
+/// The sessions of a file, in file order.
 #[derive(Debug)]
 pub struct Points {
     format: &'static str,
@@ -65,7 +66,7 @@ pub struct Points {
 }
 
 impl Points {
-    /// Nothing yet, of a file of this format. Its name is part of the identity of sessions.
+    /// Creates an empty collection for a file format, whose name is part of the session ids.
     pub fn new(format: &'static str) -> Points {
         Points {
             format,
@@ -73,14 +74,14 @@ impl Points {
         }
     }
 
-    /// The session of that place.
+    /// Returns the session for these facts, creating it if needed.
     pub fn at(&mut self, place: Place) -> &mut Imported {
         let id = place.id(self.format);
         let entry = self.sessions.entry(id);
         &mut entry.or_insert_with(|| (place, Imported::default())).1
     }
 
-    /// All sessions in which anything was found. `label` is what the user calls the file.
+    /// Returns all non-empty sessions. `label` is the user's name for the file.
     ///
     /// # Errors
     /// There are none.
@@ -102,7 +103,7 @@ impl Points {
     }
 }
 
-/// A revision as a file names it.
+/// Creates an origin from a revision named in a file.
 pub fn revision(id: &str) -> Origin {
     Origin {
         revision: id.to_owned(),
@@ -111,7 +112,7 @@ pub fn revision(id: &str) -> Origin {
     }
 }
 
-/// The first line of a commit's message, without control characters, and not too long.
+/// Returns the first line of a commit message, without control characters and truncated.
 pub fn subject(message: &str) -> Option<String> {
     let line = message.lines().next()?.trim();
     let plain = line.chars().filter(|letter| !letter.is_control());

@@ -1,8 +1,8 @@
-//! Results of pyperf, as `pyperf timeit -o` and its runners write them.
+//! Results of pyperf, as written by `pyperf timeit -o` and its runners.
 //!
-//! Decides what its entries stand for: each `run` that has values is one process, hence one run;
-//! runs that only calibrate and warm-up values are left out. It must not know where the file came
-//! from. Start at [`read`]. The format is version 1.0 of pyperf's "JSON" documentation.
+//! Decides how entries are mapped: each `run` with values is one process and thus one run;
+//! calibration runs and warm-up values are ignored. Does not know where the file comes from. Start
+//! at [`read`]. The format is version 1.0 of pyperf's "JSON" documentation.
 
 use super::imported::{Imported, Process, VARIANT, sample};
 use super::load_report::NS_PER_SECOND;
@@ -12,7 +12,7 @@ use crate::foreign::suites::Reported;
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_model::{Better, Case, Environment, Metric, Program, Run, Sample, Session};
 
-/// Facts worth comparing, by their keys in the metadata of the file.
+/// Environment facts to keep, by their keys in the metadata of the file.
 const FACTS: [&str; 5] = [
     "cpu_config",
     "perf_version",
@@ -21,15 +21,15 @@ const FACTS: [&str; 5] = [
     "timer",
 ];
 
-/// Whether bytes are of this kind.
+/// Returns whether the data have this format.
 pub fn recognises(file: &Content<'_>) -> bool {
     file.has(1, "benchmarks") && file.has(3, "runs")
 }
 
-/// Reads a whole file. What was left out is added to `warnings`.
+/// Reads a whole file. Adds messages about dropped content to `warnings`.
 ///
 /// # Errors
-/// The file is no JSON, or a value is missing, unknown or of another type; the message names it.
+/// The file is not JSON, or a value is missing, unknown or of the wrong type; the message names it.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let parsed = json::parse(bytes)?;
     let root = Node::root(&parsed);
@@ -63,7 +63,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     imported.into_session(label, environment(root.get("metadata"))?, None)
 }
 
-/// What one process of pyperf wrote, benchmark by benchmark.
+/// Parses the output of one pyperf process, benchmark by benchmark.
 ///
 /// # Errors
 /// As for [`read`].
@@ -88,7 +88,7 @@ pub fn reported(bytes: &[u8]) -> Result<Vec<Reported>> {
     }
 }
 
-/// Adds one element of `benchmarks`.
+/// Adds an element of `benchmarks`.
 fn add(
     benchmark: &Node<'_>,
     case: &Case,
@@ -97,7 +97,7 @@ fn add(
 ) -> Result<()> {
     let inner = [benchmark.get("metadata"), common];
     let (metric, factor) = match meta(&inner, "unit").map(|unit| unit.text()).transpose()? {
-        // pyperf's documentation gives the second as the default.
+        // pyperf's documentation gives seconds as the default.
         None | Some("second") => (Metric::new("time", "ns", Better::Lower), NS_PER_SECOND),
         Some("byte") => (Metric::new("memory", "B", Better::Lower), 1.0),
         Some("integer") => (Metric::new("value", "", Better::Lower), 1.0),
@@ -136,7 +136,7 @@ fn add(
     Ok(())
 }
 
-/// Metadata that says what was measured, and not how it went.
+/// Metadata that describe what was measured, not the outcome.
 const DETAILS: [&str; 8] = [
     "description",
     "command",
@@ -148,7 +148,7 @@ const DETAILS: [&str; 8] = [
     "hostname",
 ];
 
-/// What may tell a benchmark apart from another one of its name.
+/// Returns the details that may distinguish a benchmark from another with the same name.
 fn details(metadata: Option<Node<'_>>) -> Vec<(String, String)> {
     let text = |key: &&str| -> Option<(String, String)> {
         let text = metadata.as_ref()?.text_of(key).ok()??;
@@ -157,7 +157,7 @@ fn details(metadata: Option<Node<'_>>) -> Vec<(String, String)> {
     DETAILS.iter().filter_map(text).collect()
 }
 
-/// A fact from the innermost metadata that has it.
+/// Looks up a fact in the innermost metadata that contain it.
 fn meta<'a>(innermost_first: &[Option<Node<'a>>], key: &str) -> Option<Node<'a>> {
     innermost_first
         .iter()
@@ -165,7 +165,8 @@ fn meta<'a>(innermost_first: &[Option<Node<'a>>], key: &str) -> Option<Node<'a>>
         .find_map(|metadata| metadata.get(key))
 }
 
-/// How many iterations one value covers: pyperf divides by the product before it writes values.
+/// Returns the number of iterations per value: pyperf divides by this product before it writes
+/// values.
 fn iterations(metadata: &[Option<Node<'_>>]) -> Result<f64> {
     let factor = |key| meta(metadata, key).map_or(Ok(1.0), |node| node.number());
     Ok(factor("loops")? * factor("inner_loops")?)
@@ -181,7 +182,7 @@ fn environment(metadata: Option<Node<'_>>) -> Result<Environment> {
         host: text("hostname")?,
         cpu: text("cpu_model_name")?,
         cpus: metadata.number_of("cpu_count")?.map(|count| count as u32),
-        // The kernel's setting in words, as pyperf translates it.
+        // The kernel's setting, as translated by pyperf.
         aslr: text("aslr")?.map(|words| words != "No randomization"),
         ..Environment::default()
     };

@@ -1,9 +1,10 @@
-//! Benchmarks of one name in one file.
+//! Results with the same name in one file.
 //!
-//! Decides how two results of one name are told apart: by what else the file says of them (a prepare command, `extra`, a
-//! label), which becomes a parameter. Where nothing differs, results of that name are left out and named: merged they would
-//! be one benchmark that nobody measured, and a running number would mean something else in the next file. Repetitions of one
-//! benchmark are not listed here one by one; the readers know them. Start at [`tell_apart`].
+//! Decides how to distinguish such results: by the other facts the file states (a prepare command,
+//! `extra`, a label), which become parameters. Results that nothing distinguishes are dropped with
+//! a warning: merging them would invent a benchmark that nobody measured, and a running number
+//! would mean something else in the next file. Repetitions of one benchmark are handled by the
+//! readers and not listed here individually. Start at [`tell_apart`].
 
 use crate::foreign::suites::alike;
 use anyhow::{Result, bail};
@@ -11,29 +12,30 @@ use indexmap::IndexMap;
 use speedwell_model::Case;
 use std::collections::{HashMap, HashSet};
 
-/// A result as a file lists it.
+/// A result listed in a file.
 #[derive(Debug)]
 pub struct Listed<T> {
-    /// The measurement that it belongs to, such as one entry of a history: within it, a benchmark has one result of a metric.
+    /// Measurement the result belongs to, such as an entry of a history. Within it, a benchmark has
+    /// one result per metric.
     pub measurement: usize,
-    /// The case by its name and parameters.
+    /// Case with name and parameters.
     pub case: Case,
-    /// The metric: figures of different metrics may be of one benchmark.
+    /// Metric: results of different metrics may belong to one benchmark.
     pub metric: String,
-    /// What else the file says of the benchmark, by names that may become those of parameters.
+    /// Other facts about the benchmark, by names that may become parameter names.
     pub details: Vec<(String, String)>,
     /// The figures.
     pub content: T,
 }
 
-/// Names that a remark lists.
+/// Maximum number of names in a warning.
 const MOST_NAMED: usize = 3;
 
-/// Gives results of one name in one measurement the parameters that tell them apart, in all measurements alike. Those that
-/// nothing tells apart are left out, which `remarks` says.
+/// Adds parameters that distinguish results with the same name in one measurement, consistently
+/// across all measurements. Drops results that remain ambiguous and adds a warning to `remarks`.
 ///
 /// # Errors
-/// Nothing is left; the message says why.
+/// Nothing remains; the message says why.
 pub fn tell_apart<T>(
     mut listed: Vec<Listed<T>>,
     remarks: &mut Vec<String>,
@@ -53,8 +55,8 @@ pub fn tell_apart<T>(
     Ok(listed)
 }
 
-/// Gives results of one name in one measurement the parameters that tell them apart, and returns the names that several still
-/// have, with the places of these results.
+/// Adds parameters that distinguish results with the same name in one measurement. Returns the
+/// names that are still ambiguous, with the indices of their results.
 pub fn name_apart<T>(listed: &mut [Listed<T>]) -> Vec<(String, Vec<usize>)> {
     let mut of_name: IndexMap<(String, String), Vec<usize>> = IndexMap::new();
     for (at, one) in listed.iter().enumerate() {
@@ -91,7 +93,7 @@ fn place<T>(listed: &Listed<T>) -> Place {
     (listed.measurement, listed.case.id())
 }
 
-/// How many results each measurement has of each case.
+/// Counts the results per measurement and case.
 fn counts<T>(listed: &[Listed<T>], places: &[usize]) -> HashMap<Place, usize> {
     let mut counts = HashMap::new();
     for &at in places {
@@ -100,7 +102,7 @@ fn counts<T>(listed: &[Listed<T>], places: &[usize]) -> HashMap<Place, usize> {
     counts
 }
 
-/// The details by which results of one measurement differ.
+/// Returns the details that differ between results of one measurement.
 fn differing<T>(listed: &[Listed<T>], places: &[usize]) -> Vec<String> {
     let mut keys: Vec<&str> = Vec::new();
     for (key, _) in places.iter().flat_map(|&at| &listed[at].details) {

@@ -1,7 +1,9 @@
-//! Files that suites wrote of one process: JSON of pytest-benchmark and vitest, XML of Catch2.
+//! Result files of benchmark frameworks for one process: JSON of pytest-benchmark and vitest, XML
+//! of Catch2.
 //!
-//! Decides that each benchmark in such a file is one run, because one process executed it. What the files mean is decided by
-//! `foreign::suites`, which reads what suites write while they are measured, too. Start at [`read`].
+//! Decides that each benchmark in such a file is one run, because one process executed it. The
+//! files are parsed by `foreign::suites`, which also reads what frameworks write during a
+//! measurement. Start at [`read_vitest`].
 
 use super::imported::{Imported, LeftOut, Process};
 use super::same_names::{Listed, tell_apart};
@@ -10,26 +12,27 @@ use crate::foreign::suites::{Reported, catch2, pytest_benchmark, vitest};
 use anyhow::Result;
 use speedwell_model::{Case, Cause, Environment, Program, Session};
 
-/// Whether bytes are JSON of pytest-benchmark.
+/// Returns whether the data are JSON of pytest-benchmark.
 pub fn recognises_pytest_benchmark(file: &Content<'_>) -> bool {
     file.has(1, "benchmarks") && (file.has(1, "commit_info") || file.has(3, "fullname"))
 }
 
-/// Whether bytes are JSON of vitest.
+/// Returns whether the data are JSON of vitest.
 pub fn recognises_vitest(file: &Content<'_>) -> bool {
     file.begins_with("files") && file.has(3, "groups")
 }
 
-/// Whether bytes are XML of Catch2.
+/// Returns whether the data are XML of Catch2.
 pub fn recognises_catch2(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(crate::foreign::beginning(bytes));
     text.contains("<?xml") && (text.contains("<Catch2TestRun") || text.contains("<Catch "))
 }
 
-/// Reads JSON of pytest-benchmark. A test is called by its file and its name; what the user should know is added to `warnings`.
+/// Reads JSON of pytest-benchmark. A test is named by its file and its name. Adds messages for the
+/// user to `warnings`.
 ///
 /// # Errors
-/// The file is no JSON, or nothing of it can be read; the message names the first place.
+/// The file is not JSON, or nothing can be read; the message names the first location.
 pub fn read_pytest_benchmark(
     label: &str,
     bytes: &[u8],
@@ -75,25 +78,25 @@ pub fn read_pytest_benchmark(
     session(label, found, environment, began, warnings)
 }
 
-/// Reads JSON of vitest. What the user should know is added to `warnings`.
+/// Reads JSON of vitest. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// The file is not JSON of vitest; the message names the place.
+/// The file is not JSON of vitest; the message names the location.
 pub fn read_vitest(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let reported = vitest::read(bytes)?;
     session(label, reported, Environment::default(), None, warnings)
 }
 
-/// Reads XML of Catch2. What the user should know is added to `warnings`.
+/// Reads XML of Catch2. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// The file is not well-formed, or a figure in it is none.
+/// The file is not well-formed, or a figure is not a number.
 pub fn read_catch2(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let reported = catch2::read(bytes)?;
     session(label, reported, Environment::default(), None, warnings)
 }
 
-/// The results as a session: of each benchmark the run of the one process.
+/// Builds the session: one run per benchmark, all from one process.
 fn session(
     label: &str,
     reported: Vec<Reported>,

@@ -1,8 +1,9 @@
-//! What a machine of a fleet writes while it measures: the lines of its spool.
+//! The spool: line-oriented log that a fleet machine writes while it measures.
 //!
-//! A spool is written by one attempt at one parcel and read while it grows. Only whole blocks count: each ends with a line that
-//! has the checksum of its lines and is on the disk before the next run begins. Whatever is torn, damaged or does not belong
-//! to the parcel is left out and said. Start at [`Spool`], which writes, and [`SpoolReader`].
+//! One attempt at one parcel writes a spool; it is read while it grows. Only complete blocks count:
+//! each ends with a line that carries the checksum of its lines, and is synced to disk before the
+//! next run starts. Lines that are torn, damaged or foreign to the parcel are dropped and reported.
+//! Start at [`Spool`], which writes, and [`SpoolReader`].
 
 mod read;
 mod write;
@@ -15,65 +16,66 @@ use serde::{Deserialize, Serialize};
 use speedwell_model::{Failure, Metric, Run, SessionMachine};
 use std::borrow::Cow;
 
-/// The version of the lines.
+/// Version of the line format.
 pub const VERSION: u32 = 1;
 
-/// The first line of a spool.
+/// First line of a spool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// The version of the lines that follow.
+    /// Version of the lines that follow.
     pub version: u32,
-    /// The session's identity.
+    /// Id of the session.
     pub session: String,
-    /// What was sent to measure with.
+    /// Id of the bundle that was sent for measuring.
     pub bundle: String,
-    /// The parcel.
+    /// Number of the parcel.
     pub parcel: u32,
-    /// Which attempt at it.
+    /// Number of the attempt at the parcel.
     pub attempt: u32,
-    /// The machine as it is now.
+    /// The machine at the start of the attempt.
     pub machine: SessionMachine,
-    /// Tells one start of the machine from another.
+    /// Boot id, which changes when the machine restarts.
     pub boot: String,
 }
 
 /// All runs of one case in one block.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Block {
-    /// Place of the case in the plan.
+    /// Index of the case in the plan.
     pub job: u32,
-    /// The block.
+    /// Number of the block.
     pub block: u32,
-    /// The slots that are over.
+    /// Completed slots.
     pub slots: Vec<u32>,
     /// The runs in order of execution.
     pub runs: Vec<Run>,
-    /// What gave nothing.
+    /// Failures of the block.
     pub failures: Vec<Failure>,
-    /// The metrics of the runs, each with where it was reported first: 65536 times the slot, and its place there.
+    /// The metrics of the runs, each keyed by where it was first reported: 65536 times the slot
+    /// plus the index within the slot.
     pub metrics: Vec<(i64, Metric)>,
 }
 
-/// The kinds of lines.
+/// Kinds of lines.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line<'a> {
-    /// The first.
+    /// First line.
     Spool(Box<Header>),
-    /// A metric that was reported for the first time.
+    /// A metric that is reported for the first time.
     #[serde(borrow)]
     Metric(MetricLine<'a>),
     #[serde(borrow)]
     Run(Box<RunLine<'a>>),
     Failure(Cow<'a, Failure>),
-    /// Slots that are over.
+    /// Completed slots.
     Slots(Cow<'a, [u32]>),
-    /// All of a block is there.
+    /// End of a complete block.
     BlockDone(BlockEnd),
     Decided(DecidedLine),
-    /// A sentence for the user.
+    /// A message for the user.
     Warning(Cow<'a, str>),
-    /// The last.
+    /// Last line.
     Ended(Ending),
 }
 
@@ -94,11 +96,11 @@ struct BlockEnd {
 #[derive(PartialEq, Serialize, Deserialize)]
 struct DecidedLine {
     job: u32,
-    /// The last block of the case here; absent where it is decided by what earlier attempts brought.
+    /// Last block of the case in this spool; absent if earlier attempts settled the case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     after: Option<u32>,
     saved: usize,
-    /// Of the other fields: a decision that arrives damaged would end another case.
+    /// Checksum of the other fields: a damaged decision would end the wrong case.
     crc: u32,
 }
 
@@ -114,19 +116,19 @@ impl DecidedLine {
     }
 }
 
-/// Runs as lines, for those who go on with what others measured.
+/// Serializes runs as lines, for an attempt that continues the work of others.
 ///
 /// # Errors
-/// What is known of a load is no JSON.
+/// The measurements of a load cannot be serialized.
 pub fn lines_of_runs(runs: &[Run]) -> anyhow::Result<Vec<String>> {
     let line = |run| -> anyhow::Result<String> { Ok(serde_json::to_string(&run_line(run)?)?) };
     runs.iter().map(line).collect()
 }
 
-/// The way back.
+/// Parses the lines of [`lines_of_runs`].
 ///
 /// # Errors
-/// A line is no run.
+/// A line is not a run.
 pub fn runs_of_lines(lines: &[String]) -> anyhow::Result<Vec<Run>> {
     let mut shared = Shared::default();
     let run = |line: &String| Ok(shared.run(serde_json::from_str(line)?));

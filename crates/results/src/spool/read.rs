@@ -1,14 +1,14 @@
-//! Reads a spool as it grows.
+//! Reads a spool while it grows.
 
 use super::{Block, DecidedLine, Ending, Header, Line, VERSION};
 use crate::formats::json_lines::Shared;
 use speedwell_model::{Metric, Run};
 use std::collections::{HashMap, HashSet};
 
-/// Longer lines are not read.
+/// Maximum length of a line in bytes; longer lines are rejected.
 const LONGEST_LINE: usize = 16 << 20;
 
-/// What is expected of a parcel: of each slot the place of its case, its block and the variant.
+/// Expected slots of a parcel: for each slot the index of its case, its block and its variant.
 #[derive(Debug, Clone, Default)]
 pub struct Slots(HashMap<u32, (u32, u32, String)>);
 
@@ -18,54 +18,56 @@ impl FromIterator<(u32, (u32, u32, String))> for Slots {
     }
 }
 
-/// What came out of a spool.
+/// Item decoded from a spool.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delivered {
-    /// The attempt has begun.
+    /// The attempt has started.
     Header(Box<Header>),
-    /// A whole block.
+    /// A complete block.
     Block(Block),
     /// The case needs no more runs.
     Decided {
-        /// Place of the case in the plan.
+        /// Index of the case in the plan.
         job: u32,
-        /// Its last block of this attempt; none where it is decided by what earlier attempts brought.
+        /// Last block of the case in this attempt; `None` if earlier attempts settled the case.
         after: Option<u32>,
-        /// The planned runs that it is spared.
+        /// Planned runs that are no longer needed.
         saved: usize,
     },
-    /// A sentence for the user.
+    /// A message for the user.
     Warning(String),
-    /// Something that was left out, and why.
+    /// Something was dropped, with the reason.
     LeftOut(String),
-    /// The attempt has ended; whether all blocks that it closed, and all its decisions, were whole.
+    /// The attempt has ended, and whether all blocks it closed and all its decisions arrived
+    /// intact.
     Ended(Ending, bool),
 }
 
-/// Takes a spool apart.
+/// Incremental decoder of a spool.
 #[derive(Debug)]
 pub struct SpoolReader {
     slots: Slots,
-    /// The beginning of a line whose end is not there yet.
+    /// Start of a line whose end has not arrived yet.
     rest: Vec<u8>,
     is_too_long: bool,
     has_header: bool,
     shared: Shared,
-    /// All that were reported so far, and how many of them before the open block.
+    /// All metrics reported so far; the first `earlier` of them precede the open block.
     metrics: Vec<(i64, Metric)>,
     earlier: usize,
     crc: crc32fast::Hasher,
     block: Block,
-    /// What is wrong with the open block.
+    /// First error in the open block.
     fault: Option<String>,
-    /// Whether something was left out before. Nothing that follows counts: it would be judged without what is missing.
+    /// Whether something was dropped. Later blocks are rejected then: they would be judged without
+    /// the missing data.
     has_gap: bool,
     blocks: u32,
     decisions: u32,
 }
 
 impl SpoolReader {
-    /// For an attempt at a parcel that has these slots.
+    /// Creates a decoder for an attempt at a parcel with these slots.
     pub fn new(slots: Slots) -> SpoolReader {
         SpoolReader {
             slots,
@@ -84,7 +86,7 @@ impl SpoolReader {
         }
     }
 
-    /// Takes the next bytes; gives what they complete.
+    /// Consumes bytes and returns the items they complete.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Delivered> {
         let mut found = Vec::new();
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
@@ -189,7 +191,8 @@ impl SpoolReader {
         Delivered::Block(block)
     }
 
-    /// The metrics that were reported in the open block, and those of its runs that an earlier block reported.
+    /// Returns the metrics reported in the open block and those of its runs that an earlier block
+    /// reported.
     fn metrics_of(&self, runs: &[Run]) -> Vec<(i64, Metric)> {
         let samples = runs.iter().flat_map(|run| &run.samples);
         let names: HashSet<&str> = samples.map(|sample| &*sample.metric).collect();
@@ -202,7 +205,7 @@ impl SpoolReader {
 }
 
 impl Slots {
-    /// What of a block does not belong to the parcel.
+    /// Returns why a block does not belong to the parcel, if it does not.
     fn fault(&self, block: &Block) -> Option<String> {
         let of_slot = |slot: u32| {
             let known = self.0.get(&slot);
@@ -244,12 +247,12 @@ mod tests {
         (4..6).map(of).collect()
     }
 
-    /// What a spool with one block of case 3 delivers, whose runs `change` may have changed.
+    /// Reads the spool of [`written`].
     fn delivered(change: impl Fn(&mut Run)) -> Vec<Delivered> {
         SpoolReader::new(slots()).feed(&written(change))
     }
 
-    /// Such a spool, in which the case is decided.
+    /// A spool with one block of case 3 and a decision on that case. `change` may alter the runs.
     fn written(change: impl Fn(&mut Run)) -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("0.0.jsonl");

@@ -1,4 +1,4 @@
-//! Writes a spool: an observer of what is measured.
+//! Writes a spool, as an observer of the measurement.
 
 use super::{Block, BlockEnd, DecidedLine, Header, Line, MetricLine};
 use crate::formats::json_lines::run_line;
@@ -15,25 +15,25 @@ use std::path::{Path, PathBuf};
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ending {
-    /// How many blocks it closed.
+    /// Number of blocks that the attempt closed.
     pub blocks: u32,
-    /// How many cases it decided; not known of earlier versions.
+    /// Number of cases that the attempt decided; absent in spools of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decisions: Option<u32>,
-    /// Why not all of the parcel was measured, if not.
+    /// Why part of the parcel was not measured, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// A spool that is being written.
+/// Writer of a spool.
 pub struct Spool {
     file: File,
     path: PathBuf,
-    /// Who reads along.
+    /// Second destination, for a reader that follows along.
     copy: Option<Box<dyn Write + Send>>,
-    /// Places of the cases in the whole plan, and their labels.
+    /// Indices of the cases in the whole plan, with their labels.
     jobs: Vec<(u32, String)>,
-    /// Lines that are not written yet; those that the checksum of the block covers.
+    /// Lines not written yet.
     lines: Vec<u8>,
     crc: crc32fast::Hasher,
     runs: u32,
@@ -41,17 +41,17 @@ pub struct Spool {
     decisions: u32,
     /// The last block of each case, by label.
     last: HashMap<String, u32>,
-    /// The last slot that was begun, and the metrics that it reported first.
+    /// Last started slot, and the number of metrics first reported in it.
     slot: u32,
     reported: i64,
 }
 
 impl Spool {
-    /// A new spool at `path`, which `copy` gets as well; `jobs` are the places that the cases of the plan have in the whole, and
-    /// their labels.
+    /// Creates a spool at `path`, mirrored to `copy`. `jobs` gives the index in the whole plan and
+    /// the label of each case of the attempt's plan.
     ///
     /// # Errors
-    /// The file exists already, or cannot be written.
+    /// The file exists already or cannot be written.
     pub fn create(
         path: &Path,
         header: Header,
@@ -77,12 +77,12 @@ impl Spool {
         };
         spool.add(&Line::Spool(Box::new(header)))?;
         spool.flush()?;
-        // Only what belongs to blocks is covered by their checksums.
+        // Block checksums cover only the lines of blocks.
         spool.crc = crc32fast::Hasher::new();
         Ok(spool)
     }
 
-    /// Adds a line for the user.
+    /// Writes a message for the user.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -90,8 +90,8 @@ impl Spool {
         self.say(&Line::Warning(Cow::Borrowed(sentence)))
     }
 
-    /// Ends the spool. `reason` says why not all of the parcel was measured, if not. That it has ended is said by a file of the
-    /// same name with `.ended` behind it, which appears whole.
+    /// Ends the spool. `reason` says why part of the parcel was not measured, if so. An `.ended`
+    /// file beside the spool, created atomically, marks it as complete.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -111,7 +111,8 @@ impl Spool {
             .with_context(|| format!("cannot write '{}'", ended.display()))
     }
 
-    /// Adds a block as an earlier attempt closed it; `job` is the place of its case in the plan of this one.
+    /// Copies a block that an earlier attempt closed. `job` is the index of its case in this
+    /// attempt's plan.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -132,7 +133,7 @@ impl Spool {
         self.close_block(job, block.block)
     }
 
-    /// A line that belongs to the block that is open.
+    /// Buffers a line of the open block and adds it to the checksum.
     fn add(&mut self, line: &Line<'_>) -> anyhow::Result<()> {
         let begin = self.lines.len();
         serde_json::to_writer(&mut self.lines, line)?;
@@ -141,7 +142,7 @@ impl Spool {
         Ok(())
     }
 
-    /// A line by itself.
+    /// Writes a line that no block checksum covers.
     fn say(&mut self, line: &Line<'_>) -> anyhow::Result<()> {
         serde_json::to_writer(&mut self.lines, line)?;
         self.lines.push(b'\n');
@@ -189,7 +190,7 @@ impl Spool {
 impl Observer for Spool {
     fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
         match event {
-            // A slot may be begun again after later ones of its block.
+            // A slot may start again after later slots of its block.
             Event::RunStarted { slot, .. } if *slot > self.slot => {
                 self.slot = *slot;
                 self.reported = 0;

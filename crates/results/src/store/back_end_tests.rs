@@ -1,11 +1,11 @@
-//! For tests: the same story on a file and on a server.
+//! Runs the same test scenario on a SQLite file and on PostgreSQL.
 
 use super::Store;
 use speedwell_fixtures::Story;
 use speedwell_model::{Session, State};
 use std::path::PathBuf;
 
-/// Where a store is, and what keeps it there.
+/// Location of a store, kept alive for the test.
 pub(super) enum Place {
     File(tempfile::TempDir),
     #[cfg(feature = "postgres")]
@@ -35,7 +35,7 @@ pub(super) fn session(id: &str) -> Session {
     }
 }
 
-/// An empty place of each kind. Where there is no server, the test says so.
+/// Returns an empty location of each kind. Prints a note if PostgreSQL is not installed.
 pub(super) fn places() -> Vec<Place> {
     let file = Place::File(tempfile::tempdir().unwrap());
     #[cfg(feature = "postgres")]
@@ -45,7 +45,7 @@ pub(super) fn places() -> Vec<Place> {
     vec![file]
 }
 
-/// An empty schema on the server of this process.
+/// Returns an empty schema on this process's server.
 #[cfg(feature = "postgres")]
 pub(super) fn schema() -> Option<speedwell_fixtures::postgres::Schema> {
     let schema = speedwell_fixtures::postgres::Schema::new();

@@ -1,9 +1,9 @@
-//! Everything that tables hold, as JSON Lines, and back, into tables of either back end.
+//! Dumps all tables as JSON Lines, and restores them into either back end.
 //!
-//! A backup is what [`json_lines`] writes of every session, with lines between that say what does not belong to a session:
-//! tokens by their digests, judgements, lines of revisions, deletions. So it is read by any program that reads sessions, and
-//! by later versions. What follows from sessions, points and walks, is not in it. Start at [`Store::back_up`]; the kinds of
-//! lines are [`Line`].
+//! A backup consists of what [`json_lines`] writes for every session, interleaved with lines for
+//! data outside sessions: token digests, triage, lines of revisions, deletions. So any program that
+//! reads sessions can read a backup, and so can later versions. Derived data, points and detector
+//! states, is left out. Start at [`Store::back_up`]; the kinds of lines are [`Line`].
 
 mod rows;
 
@@ -20,34 +20,35 @@ use serde::{Deserialize, Serialize};
 use speedwell_model::{Change, Metric, Revision, SeriesKey, Session, State};
 use std::io::{BufRead, Write};
 
-/// The version written here, and the highest that is read.
+/// Version written, and the highest version that can be read.
 const VERSION: u64 = 1;
 
-/// Numbers of deleted sessions that are left out between two others; beyond, sessions get other numbers.
+/// Largest gap between session numbers that a restore reproduces; beyond it, sessions get new
+/// numbers.
 const MOST_SKIPPED: i64 = 1_000_000;
 
-/// The kinds of lines beside those of sessions.
+/// Kinds of lines besides those of sessions.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "speedwell", rename_all = "kebab-case")]
 enum Line {
-    /// The first of all.
+    /// First line of the file.
     Backup { version: u64, made_unix_ms: i64 },
-    /// What follows is of this project; the first one has no name.
+    /// Start of a project; the first project has no name.
     Project { name: String, is_public: bool },
-    /// A row of a table that stands for itself.
+    /// A row of a table that refers to no other table.
     Row {
         table: String,
         values: Vec<rows::Value>,
     },
-    /// A line of revisions, from the oldest on.
+    /// A line of revisions, oldest first.
     #[serde(rename = "line")]
     Branch {
         branch: String,
         revisions: Vec<Revision>,
     },
-    /// What the store knows of the session that follows.
+    /// Metadata of the session that follows.
     Stored(Stored),
-    /// A change, after the sessions.
+    /// A change; follows the sessions.
     Change {
         series: SeriesKey,
         branch: String,
@@ -56,17 +57,17 @@ enum Line {
     },
 }
 
-/// What the store knows of a session beside itself.
+/// What the store knows about a session beyond its content.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Stored {
     number: i64,
-    /// Of the lines that were pushed.
+    /// The upload that brought the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pushed: Option<Pushed>,
-    /// By how much builds of one source differed: case, metric, builds, standard deviation.
+    /// Spread between builds of one source: case, metric, builds, standard deviation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     layout_spread: Vec<(String, String, i64, f64)>,
-    /// Where it is to be pushed: address and state.
+    /// Pending uploads: address and state.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     owed: Vec<(String, String)>,
 }
@@ -80,30 +81,30 @@ struct Pushed {
     at_unix_ms: i64,
 }
 
-/// What came of a restore.
+/// Result of a restore.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Restored {
-    /// Sessions that are here now.
+    /// Sessions restored.
     pub sessions: usize,
-    /// Sessions that were here.
+    /// Sessions already present.
     pub known: usize,
-    /// Sessions that were deleted here, and stay so.
+    /// Sessions deleted in this store, which stay deleted.
     pub deleted: usize,
 }
 
-/// A backup that is read line by line.
+/// Line-by-line reader of a backup.
 pub struct BackupLines<R> {
     reader: R,
     next: Option<String>,
-    /// Of the line that comes next, from 1.
+    /// Number of the next line, from 1.
     number: usize,
 }
 
 impl<R: BufRead> BackupLines<R> {
-    /// Begins to read.
+    /// Starts reading.
     ///
     /// # Errors
-    /// It cannot be read, or is no backup, or one of a newer version.
+    /// The input cannot be read, is not a backup, or was written by a newer version.
     pub fn new(reader: R) -> anyhow::Result<BackupLines<R>> {
         let mut lines = BackupLines {
             reader,
@@ -140,10 +141,10 @@ impl<R: BufRead> BackupLines<R> {
         }
     }
 
-    /// The next project, with whether everybody may read it; `None` at the end.
+    /// Returns the next project and whether it is public; `None` at the end.
     ///
     /// # Errors
-    /// Something else comes next.
+    /// The next line does not start a project.
     pub fn project(&mut self) -> anyhow::Result<Option<(String, bool)>> {
         let Some(text) = self.next.as_deref() else {
             return Ok(None);
@@ -157,13 +158,13 @@ impl<R: BufRead> BackupLines<R> {
         }
     }
 
-    /// The text of the next line, unless a project begins there.
+    /// Returns the next line unless it starts a project.
     fn of_project(&self) -> Option<&str> {
         let text = self.next.as_deref()?;
         (!text.starts_with("{\"speedwell\":\"project\"")).then_some(text)
     }
 
-    /// The next line of the session that was begun.
+    /// Returns the next line of the current session.
     fn of_session(&self) -> Option<&str> {
         let text = self.next.as_deref()?;
         (!text.starts_with("{\"speedwell\":")).then_some(text)
@@ -197,10 +198,10 @@ fn put(out: &mut dyn Write, line: &Line) -> anyhow::Result<()> {
 }
 
 impl Store {
-    /// Writes everything that these tables hold, as it is at this moment, as those of a project; returns how many sessions.
+    /// Writes a snapshot of these tables as those of a project; returns the number of sessions.
     ///
     /// # Errors
-    /// The file fails, or `out` does.
+    /// The database fails, or `out` does.
     pub fn back_up(
         &self,
         (name, is_public): (&str, bool),
@@ -223,7 +224,8 @@ impl Store {
                     continue;
                 }
                 put(out, &Line::Stored(stored(file, number)?))?;
-                // A killed session cannot be resumed elsewhere: its plan is not in the backup.
+                // A killed session cannot be resumed from a backup, which does not include its
+                // plan.
                 let session = SessionByCases::new(self, number)?;
                 session.ended().write_lines(out)?;
                 written += 1;
@@ -305,11 +307,11 @@ impl Store {
         })
     }
 
-    /// Takes in what a backup holds of the project that is read, all of it or nothing. Sessions that are here stay as they
+    /// Restores the current project of a backup in one transaction. Existing sessions stay as they
     /// are.
     ///
     /// # Errors
-    /// A line is not what it should be, which is named; the file fails.
+    /// A line is invalid (the error names it), or the database fails.
     pub fn restore<R: BufRead>(&mut self, lines: &mut BackupLines<R>) -> anyhow::Result<Restored> {
         self.change(|file| {
             let mut restoring = Restoring::default();
@@ -350,23 +352,23 @@ fn stored(file: &Database, number: i64) -> anyhow::Result<Stored> {
     })
 }
 
-/// What a project's lines say, in turn.
+/// Item of a project's lines.
 enum Part {
-    /// Something beside sessions.
+    /// A line outside sessions.
     Beside(Box<Line>),
-    /// A session begins, of which nothing but this is known.
+    /// Start of a session, with its header.
     Begins(Box<Session>),
-    /// A line of the session that has begun.
+    /// A line of the current session.
     Says(Box<Said>),
-    /// The session is whole.
+    /// End of the session.
     Ends,
 }
 
 impl<R: BufRead> BackupLines<R> {
-    /// Reads the rest of a backup without a store.
+    /// Reads the rest of a backup without restoring it.
     ///
     /// # Errors
-    /// As for [`Store::restore`], where the lines are the reason.
+    /// As for [`Store::restore`], as far as the lines are at fault.
     pub fn check(mut self) -> anyhow::Result<()> {
         while self.project()?.is_some() {
             self.parts(&mut |_| Ok(()))?;
@@ -374,7 +376,7 @@ impl<R: BufRead> BackupLines<R> {
         Ok(())
     }
 
-    /// Reads the lines of the project that is read, and hands them out.
+    /// Reads the lines of the current project and passes them to `take`.
     fn parts(&mut self, take: &mut dyn FnMut(Part) -> anyhow::Result<()>) -> anyhow::Result<()> {
         while let Some(text) = self.of_project() {
             let number = self.number;
@@ -389,7 +391,7 @@ impl<R: BufRead> BackupLines<R> {
         Ok(())
     }
 
-    /// A line that is not of a session.
+    /// Reads a line outside sessions.
     fn beside(&mut self) -> anyhow::Result<Line> {
         let line: Line = serde_json::from_str(self.of_project().unwrap_or_default())?;
         match &line {
@@ -402,7 +404,7 @@ impl<R: BufRead> BackupLines<R> {
         Ok(line)
     }
 
-    /// The session that begins here, run by run.
+    /// Reads the session that starts here, one run at a time.
     fn session(&mut self, take: &mut dyn FnMut(Part) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let mut turn = InTurn::default();
         let text = self.of_project().unwrap_or_default();
@@ -432,13 +434,12 @@ impl Stored {
     }
 }
 
-/// What was restored so far.
 #[derive(Default)]
 struct Restoring {
     done: Restored,
-    /// What is said of the session that follows.
+    /// Metadata of the session that follows.
     stored: Stored,
-    /// The session that is entered; `None` also while one is passed over.
+    /// The session being restored; `None` also while one is skipped.
     entering: Option<(Box<Session>, Entering)>,
 }
 
@@ -474,7 +475,7 @@ impl Restoring {
                 change,
                 confirmed_by,
             } => restore_change(file, &series, &branch, change, confirmed_by)?,
-            // They are not among the lines of a project.
+            // Not among the lines of a project.
             Line::Backup { .. } | Line::Project { .. } => {}
         }
         Ok(())
@@ -496,7 +497,7 @@ impl Restoring {
     }
 }
 
-/// Enters what the other store knew of a session beside itself.
+/// Inserts the metadata that the other store held about a session.
 fn remember(
     file: &Database,
     session: &Session,
@@ -536,8 +537,8 @@ fn remember(
     Ok(())
 }
 
-/// Gives the numbers before `wanted` to nobody, so that a session keeps the number that people know it by. A number that was
-/// given is not given again.
+/// Burns the numbers before `wanted`, so that a session keeps the number users know. A number is
+/// never assigned twice.
 fn skip_numbers(file: &Database, session: &Session, wanted: i64) -> anyhow::Result<()> {
     let newest = sql!("SELECT coalesce(max(number), 0) FROM session");
     let newest: i64 = file.one(newest, given![])?;
@@ -559,7 +560,7 @@ fn skip_numbers(file: &Database, session: &Session, wanted: i64) -> anyhow::Resu
     Ok(())
 }
 
-/// A line that is known is left as it is: it may have grown since.
+/// Restores a line, unless one of that name exists, which may have grown since.
 fn restore_line(file: &Database, branch: &str, revisions: &[Revision]) -> anyhow::Result<()> {
     let known = sql!("SELECT revision FROM line WHERE project = $1 AND branch = $2 LIMIT 1");
     let known = file.first(known, given![PROJECT, branch], |row| row.get::<i64>(0))?;
@@ -575,7 +576,7 @@ fn restore_line(file: &Database, branch: &str, revisions: &[Revision]) -> anyhow
     Ok(())
 }
 
-/// A change that is known keeps what was said of it here.
+/// Restores a change, unless it exists, possibly with a newer triage.
 fn restore_change(
     file: &Database,
     series: &SeriesKey,

@@ -1,49 +1,49 @@
-//! What was measured, by name: benchmarks and their cases.
+//! Lists of benchmarks and their cases.
 //!
-//! A list takes as long after a hundred thousand sessions as after a thousand: sessions are counted so far and no further.
-//! Start at [`Store::benchmarks`].
+//! A list takes as long with a hundred thousand sessions as with a thousand, because counting stops
+//! at a limit. Start at [`Store::benchmarks`].
 
 use super::Store;
 use super::browse::count;
 use super::database::{Error, Row, Statement, given, sql};
 
-/// Sessions of a benchmark are counted up to one before this.
+/// Sessions of a benchmark are counted up to this number, which means "more".
 const COUNTED: i64 = 1_001;
 
-/// A benchmark that has a run.
+/// A benchmark with at least one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredBenchmark {
     /// `group/name`.
     pub name: String,
-    /// How many cases it has.
+    /// Number of its cases.
     pub cases: usize,
-    /// How many sessions measured it; `None` if more than a thousand did.
+    /// Number of sessions that measured it; `None` for more than a thousand.
     pub sessions: Option<usize>,
-    /// The newest of them.
+    /// Newest of these sessions.
     pub newest: i64,
-    /// When its last run in that session ended, in milliseconds since the Unix epoch; of an imported session, whose runs have no
-    /// times, when that began.
+    /// End of its last run in that session, in milliseconds since the Unix epoch; for an imported
+    /// session, whose runs have no times, the start of the session.
     pub ended_unix_ms: i64,
 }
 
-/// A case that has a run.
+/// A case with at least one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredCase {
-    /// Its id.
+    /// Id of the case.
     pub id: String,
-    /// How many sessions measured it; `None` if more than a thousand did.
+    /// Number of sessions that measured it; `None` for more than a thousand.
     pub sessions: Option<usize>,
-    /// The newest of them.
+    /// Newest of these sessions.
     pub newest: i64,
-    /// How many runs it has in all of them, or in the newest thousand.
+    /// Number of its runs in all sessions, or in the newest thousand.
     pub runs: usize,
 }
 
 impl Store {
-    /// All benchmarks with a run, by name.
+    /// Returns all benchmarks with a run, by name.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn benchmarks(&self) -> anyhow::Result<Vec<StoredBenchmark>> {
         self.rows(benchmarks_statement(), given![COUNTED], |row| {
             Ok(StoredBenchmark {
@@ -56,10 +56,10 @@ impl Store {
         })
     }
 
-    /// The cases of a benchmark that have a run, the newest first.
+    /// Returns the cases of a benchmark that have a run, newest first.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn cases_of(&self, benchmark: &str) -> anyhow::Result<Vec<StoredCase>> {
         self.rows(cases_statement(), given![COUNTED, benchmark], |row| {
             Ok(StoredCase {
@@ -72,7 +72,7 @@ impl Store {
     }
 }
 
-/// All benchmarks. Each part looks into an index at one place, or goes along one for so long as is counted.
+/// All benchmarks. Each subquery is one index lookup, or an index scan up to the limit.
 fn benchmarks_statement() -> &'static Statement {
     sql!(
         "SELECT name, measured,
@@ -93,7 +93,7 @@ fn benchmarks_statement() -> &'static Statement {
     )
 }
 
-/// The cases of a benchmark, likewise.
+/// All cases of a benchmark, likewise.
 fn cases_statement() -> &'static Statement {
     sql!(
         "SELECT id, CAST(sum(sessions) AS BIGINT), max(newest), CAST(sum(runs) AS BIGINT)
@@ -110,7 +110,7 @@ fn cases_statement() -> &'static Statement {
     )
 }
 
-/// A number of sessions, unless it is one more than is counted.
+/// Reads a number of sessions; `None` at the limit.
 fn counted(row: Row<'_>, at: usize) -> Result<Option<usize>, Error> {
     let known = count(row, at)?;
     Ok((known < COUNTED as usize).then_some(known))
@@ -124,7 +124,7 @@ mod tests {
     use speedwell_fixtures::Story;
     use speedwell_model::{Session, State};
 
-    /// What SQLite does to answer what the pages of benchmarks ask.
+    /// Returns the SQLite steps needed for the queries of the benchmark pages.
     fn steps(store: &Store) -> i32 {
         let file = store.database.sqlite().unwrap();
         let all = file.steps(benchmarks_statement(), given![COUNTED]);

@@ -1,6 +1,7 @@
-//! Reading for those who browse: lists that are chosen by filters, a part at a time, and nothing that changes the file.
+//! Read-only queries for browsing: filtered lists, a page at a time.
 //!
-//! Every list is read from tables that are small beside those of runs and samples. Start at [`Store::open_to_view`].
+//! Every list reads only tables that are small compared with those of runs and samples. Start at
+//! [`Store::open_to_view`].
 
 use super::database::{Error, Given, Row, given, sql};
 use super::selection::{end_of_commits, is_of_a_commit};
@@ -9,36 +10,36 @@ use speedwell_model::{Calibration, Machine};
 use std::path::Path;
 use std::time::Duration;
 
-/// A machine on which sessions were measured.
+/// A machine that measured sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredMachine {
-    /// Its number in the file.
+    /// Number of the machine in the store.
     pub number: i64,
-    /// What it is.
+    /// The machine.
     pub machine: Machine,
-    /// When its first session began, in milliseconds since the Unix epoch.
+    /// Start of its first session, in milliseconds since the Unix epoch.
     pub first_unix_ms: i64,
-    /// When its last session began.
+    /// Start of its last session.
     pub last_unix_ms: i64,
-    /// How many sessions it has.
+    /// Number of its sessions.
     pub sessions: usize,
-    /// The newest of them.
+    /// Newest of its sessions.
     pub newest: Option<i64>,
 }
 
-/// A calibration with the machine that it is of.
+/// A calibration and the machine it belongs to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredCalibration {
-    /// The name of the host.
+    /// Host name.
     pub host: Option<String>,
-    /// Its processor.
+    /// Processor model.
     pub cpu: Option<String>,
-    /// What was found.
+    /// The calibration.
     pub found: Calibration,
 }
 
 impl Store {
-    /// Opens the results file at `path` for looking only: the connection refuses to write.
+    /// Opens the results file at `path` for viewing: the connection rejects writes.
     ///
     /// # Errors
     /// As for [`Store::open_to_read`].
@@ -49,7 +50,8 @@ impl Store {
         Ok(store)
     }
 
-    /// As [`Store::open_to_view`], for those who want to know when something was changed: a server tells them at once.
+    /// Like [`Store::open_to_view`], but subscribes to changes: a server announces them
+    /// immediately.
     ///
     /// # Errors
     /// As for [`Store::open_to_read`].
@@ -60,28 +62,28 @@ impl Store {
         Ok(store)
     }
 
-    /// Waits for a change, or until it is worth asking for [`Store::data_version`]; at most for some time.
+    /// Waits up to `most` for a change, or until [`Store::data_version`] should be polled again.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn await_change(&self, most: Duration) -> anyhow::Result<()> {
         let waited = self.database.await_change(most);
         waited.map_err(|error| self.explain(error))
     }
 
-    /// A number that is another one whenever another connection has changed the file.
+    /// Returns a number that changes whenever another connection changes the database.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn data_version(&self) -> anyhow::Result<i64> {
         let version = self.database.data_version();
         version.map_err(|error| self.explain(error))
     }
 
-    /// At most `most` sessions, the newest first.
+    /// Returns up to `most` sessions, newest first.
     ///
     /// # Errors
-    /// The file fails or holds something that this program cannot read.
+    /// The database fails, or holds data that this version cannot read.
     pub fn selected(&self, filter: &SessionFilter, most: usize) -> anyhow::Result<Vec<Overview>> {
         self.newest_first(&self.selected_numbers(filter, most)?)
     }
@@ -92,10 +94,11 @@ impl Store {
         Ok(found)
     }
 
-    /// At most `most` of the sessions that are being measured, or were when something killed them, the newest first.
+    /// Returns up to `most` sessions that are being measured or whose process was killed, newest
+    /// first.
     ///
     /// # Errors
-    /// The file fails or holds something that this program cannot read.
+    /// The database fails, or holds data that this version cannot read.
     pub fn running(&self, most: usize) -> anyhow::Result<Vec<Overview>> {
         let sql = sql!(
             "SELECT number FROM session WHERE state = 'running' ORDER BY number DESC LIMIT $1"
@@ -105,18 +108,18 @@ impl Store {
         self.newest_first(&numbers)
     }
 
-    /// All sessions that the filter lets pass, the oldest first.
+    /// Returns all sessions that match the filter, oldest first.
     ///
     /// # Errors
-    /// The file fails or holds something that this program cannot read.
+    /// The database fails, or holds data that this version cannot read.
     pub fn list(&self, filter: &SessionFilter) -> anyhow::Result<Vec<Overview>> {
         self.numbered(&self.selected_numbers(filter, usize::MAX)?)
     }
 
-    /// A page of them, the oldest first; page 0 holds the `size` newest ones.
+    /// Returns a page of the matching sessions, oldest first. Page 0 holds the `size` newest ones.
     ///
     /// # Errors
-    /// The file fails or holds something that this program cannot read.
+    /// The database fails, or holds data that this version cannot read.
     pub fn page(
         &self,
         filter: &SessionFilter,
@@ -129,18 +132,18 @@ impl Store {
         self.numbered(numbers.get(before..).unwrap_or_default())
     }
 
-    /// How many there are.
+    /// Returns the number of matching sessions.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn count(&self, filter: &SessionFilter) -> anyhow::Result<usize> {
         Ok(self.selected_numbers(filter, usize::MAX)?.len())
     }
 
-    /// The numbers of the sessions with a run of a case whose id is wanted.
+    /// Returns the numbers of the sessions with a run of a case whose id is wanted.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn numbers_with_case(&self, is_wanted: impl Fn(&str) -> bool) -> anyhow::Result<Vec<i64>> {
         let cases = sql!("SELECT number, id FROM benchmark_case ORDER BY number");
         let cases: Vec<(i64, String)> = self.rows(cases, given![], |row| {
@@ -156,28 +159,28 @@ impl Store {
         self.rows(sessions, given![&wanted], |row| row.get(0))
     }
 
-    /// The sessions of which is known what they measured, with the ids of their revisions, the oldest first.
+    /// Returns the sessions with a known origin and the ids of their revisions, oldest first.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn revisions_of_sessions(&self) -> anyhow::Result<Vec<(i64, String)>> {
         let sql = sql!("SELECT session, revision FROM origin ORDER BY session");
         self.rows(sql, given![], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    /// One session without its data, if it is here.
+    /// Returns the overview of a session, if it exists.
     ///
     /// # Errors
-    /// The file fails or holds something that this program cannot read.
+    /// The database fails, or holds data that this version cannot read.
     pub fn overview(&self, number: i64) -> anyhow::Result<Option<Overview>> {
         Ok(self.numbered(&[number])?.pop())
     }
 
-    /// The sessions before and after this one of the same branch and machine, among the next thousand of the branch, or of the
-    /// machine where there is no branch.
+    /// Returns the previous and the next session on the same branch and machine, searching a
+    /// thousand sessions of the branch (of all sessions, if it has no branch) in each direction.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn neighbours(&self, number: i64) -> anyhow::Result<[Option<i64>; 2]> {
         let sql = sql!(
             "SELECT (SELECT branch FROM origin WHERE session = $1),
@@ -237,30 +240,31 @@ impl Store {
         ])
     }
 
-    /// The number of the newest session; 0 where there is none.
+    /// Returns the number of the newest session; 0 if there is none.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn newest_number(&self) -> anyhow::Result<i64> {
         let sql = sql!("SELECT coalesce(max(number), 0) FROM session");
         let found = self.first_row(sql, given![], |row| row.get(0))?;
         Ok(found.unwrap_or(0))
     }
 
-    /// When the sessions since then began, in milliseconds since the Unix epoch.
+    /// Returns the start times of the sessions since then, in milliseconds since the Unix epoch.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn started_since(&self, unix_ms: i64) -> anyhow::Result<Vec<i64>> {
         let sql =
             sql!("SELECT started_unix_ms FROM session WHERE started_unix_ms >= $1 ORDER BY 1");
         self.rows(sql, given![unix_ms], |row| row.get(0))
     }
 
-    /// What the machines of [`Store::machines`] are called, by their numbers, in the same order.
+    /// Returns the titles of the machines of [`Store::machines`] with their numbers, in the same
+    /// order.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn machine_titles(&self) -> anyhow::Result<Vec<(i64, String)>> {
         let sql = sql!(
             "SELECT number, id, name, label, class FROM machine ORDER BY last_unix_ms DESC, number"
@@ -270,10 +274,10 @@ impl Store {
         })
     }
 
-    /// All machines of which the history has points, the one that measured last first.
+    /// Returns all machines with points in the history, most recently used first.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn machines(&self) -> anyhow::Result<Vec<StoredMachine>> {
         let sql = sql!(
             "SELECT number, id, name, label, class, first_unix_ms, last_unix_ms,
@@ -293,10 +297,10 @@ impl Store {
         })
     }
 
-    /// All calibrations, the newest first.
+    /// Returns all calibrations, newest first.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn calibrations(&self) -> anyhow::Result<Vec<StoredCalibration>> {
         let sql = sql!(
             "SELECT host, cpu, session, started_unix_ms, comparisons, false_alarms,
@@ -318,12 +322,12 @@ impl Store {
         })
     }
 
-    /// Names of branches of which sessions are known, and of tags: of each the 200 that were measured last.
+    /// Returns the names of branches and of tags, of each the 200 most recently measured.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn branches_and_tags(&self) -> anyhow::Result<[Vec<String>; 2]> {
-        // From one name to the next by the index, in as many steps as there are names, not sessions.
+        // Skip through the index from name to name: as many steps as there are names, not sessions.
         let branches = sql!(
             "WITH RECURSIVE known(name) AS (
                  SELECT (SELECT branch FROM origin WHERE branch IS NOT NULL
@@ -352,10 +356,10 @@ impl Store {
         ])
     }
 
-    /// Ids of the measured revisions that begin so, the newest first.
+    /// Returns the ids of the measured revisions with this prefix, newest first.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn revisions_beginning(&self, beginning: &str, most: usize) -> anyhow::Result<Vec<String>> {
         if is_of_a_commit(beginning) {
             let sql = sql!(
@@ -373,10 +377,10 @@ impl Store {
         self.rows(sql, given![beginning, most as i64], |row| row.get(0))
     }
 
-    /// Which cases, with how many runs, a session has so far, and how many slots of its plan are done.
+    /// Returns the number of runs that a session has so far.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn runs_so_far(&self, number: i64) -> anyhow::Result<usize> {
         let sql = sql!(
             "SELECT CAST(coalesce(sum(runs), 0) AS BIGINT) FROM session_case WHERE session = $1"
@@ -386,7 +390,7 @@ impl Store {
     }
 }
 
-/// A machine whose id, name, label and class stand from this column on.
+/// Reads a machine from the columns id, name, label and class, the first of which is `at`.
 pub(super) fn machine_at(row: Row<'_>, at: usize) -> Result<Machine, Error> {
     Ok(Machine {
         id: row.get(at)?,
@@ -418,7 +422,7 @@ mod tests {
             writer.insert(&session("y")).unwrap();
             let after = watcher.data_version().unwrap();
             assert_ne!(after, before, "known at the next question");
-            // Whoever waits hears of it, and does not wait to the end.
+            // A waiting connection is notified and returns early.
             let writing = std::thread::scope(|scope| {
                 let wait = scope.spawn(|| {
                     let path = place.path();
@@ -432,7 +436,7 @@ mod tests {
                     }
                     false
                 });
-                // It may begin to wait at any time, so it is told until it has heard.
+                // It may start waiting at any time, so keep writing until it has been notified.
                 for number in 0.. {
                     writer.insert(&session(&format!("z{number}"))).unwrap();
                     if wait.is_finished() {

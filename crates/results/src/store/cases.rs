@@ -1,7 +1,7 @@
-//! Reads a session case by case: one of ten million runs would take 15 GB in memory.
+//! Reads a session case by case: a session with ten million runs would take 15 GB of memory.
 //!
-//! Decides how many runs are in memory at once: those of some whole cases, in the order in which cases first appear. Start at
-//! [`Store::by_cases`].
+//! Decides how many runs are in memory at once: those of a few whole cases, in the order in which
+//! cases first appear. Start at [`Store::by_cases`].
 
 use super::Store;
 use super::database::{Database, Purpose, given, sql};
@@ -13,13 +13,13 @@ use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::sync::Arc;
 
-/// Runs above which a session is not read as a whole: 300 MB.
+/// Number of runs above which a session is not loaded as a whole (300 MB).
 pub const LARGE_SESSION: usize = 200_000;
 
-/// Runs from which on no further case is read before those in memory were looked at.
+/// Number of runs in memory from which no further case is added to a part.
 const AT_ONCE: usize = 5_000;
 
-/// A stored session whose runs are read some cases at a time.
+/// A stored session whose runs are read a few cases at a time.
 #[derive(Debug)]
 pub struct SessionByCases<'s> {
     store: &'s Store,
@@ -30,30 +30,31 @@ pub struct SessionByCases<'s> {
     at_once: usize,
 }
 
-/// Where the runs of a case are.
+/// Location of the runs of a case.
 #[derive(Debug)]
 struct StoredRuns {
     case: Case,
-    /// Its number in the store; several where its parameters were reported in several orders.
+    /// Numbers of the case in the store; several if its parameters were reported in different
+    /// orders.
     numbers: Vec<i64>,
     runs: usize,
 }
 
 impl Store {
-    /// How many runs a session has, those that were set aside included.
+    /// Returns the number of runs of a session, including those set aside.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn run_count(&self, number: i64) -> anyhow::Result<usize> {
         let sql = sql!("SELECT runs FROM session_case WHERE session = $1");
         let of_cases: Vec<i64> = self.rows(sql, given![number], |row| row.get(0))?;
         Ok(of_cases.into_iter().sum::<i64>() as usize)
     }
 
-    /// Does something with a session as it is at this moment, without reading its runs together.
+    /// Calls `work` with a consistent snapshot of a session whose runs are not loaded at once.
     ///
     /// # Errors
-    /// No such session, the file fails, or what `work` says.
+    /// No such session, the database fails, or `work` fails.
     pub fn by_cases<T>(
         &self,
         number: i64,
@@ -68,17 +69,18 @@ impl Store {
 }
 
 impl Store {
-    /// Writes a session of any size as JSON Lines, as [`json_lines::write`] does what [`Store::session`] gives.
+    /// Writes a session of any size as JSON Lines, like [`json_lines::write`] after
+    /// [`Store::session`].
     ///
     /// # Errors
-    /// No such session, the file or `out` fails.
+    /// No such session, or the file or `out` fails.
     pub fn write_lines(&self, number: i64, out: &mut dyn Write) -> anyhow::Result<()> {
         self.by_cases(number, |stored| stored.write_lines(out))
     }
 }
 
 impl<'s> SessionByCases<'s> {
-    /// What is stored at this moment, where a transaction is open.
+    /// Reads the header and the cases, within an open transaction.
     pub(super) fn new(store: &'s Store, number: i64) -> anyhow::Result<SessionByCases<'s>> {
         let load = sql!("SELECT place FROM load WHERE session = $1 LIMIT 1");
         let load: Option<i64> = store
@@ -94,7 +96,7 @@ impl<'s> SessionByCases<'s> {
         })
     }
 
-    /// The same as a session that has ended: one whose process was killed was interrupted.
+    /// Marks a running session as interrupted, for a session whose process was killed.
     pub(super) fn ended(mut self) -> SessionByCases<'s> {
         if self.header.state == State::Running {
             self.header.state = State::Interrupted;
@@ -102,27 +104,27 @@ impl<'s> SessionByCases<'s> {
         self
     }
 
-    /// The session without its runs.
+    /// Returns the session without its runs.
     pub fn header(&self) -> &Session {
         &self.header
     }
 
-    /// How many runs it has.
+    /// Returns the number of runs.
     pub fn runs(&self) -> usize {
         self.cases.iter().map(|case| case.runs).sum()
     }
 
-    /// Its cases in order of first appearance.
+    /// Returns the cases in order of first appearance.
     pub fn cases(&self) -> impl Iterator<Item = &Case> {
         self.cases.iter().map(|stored| &stored.case)
     }
 
-    /// Whether some of its runs are HTTP loads, which have more to tell than samples.
+    /// Returns whether some of its runs are HTTP loads, which record more than samples.
     pub fn has_loads(&self) -> bool {
         self.has_loads
     }
 
-    /// Leaves out the cases and failures that are not wanted.
+    /// Keeps only the wanted cases and failures.
     pub fn retain(
         &mut self,
         wants_case: impl Fn(&Case) -> bool,
@@ -132,20 +134,20 @@ impl<'s> SessionByCases<'s> {
         self.header.failures.retain(wants_failure);
     }
 
-    /// Has at least so many runs in memory at once, if there are as many; 5,000 unless this says otherwise.
+    /// Sets the minimum number of runs per part, 5,000 by default.
     pub fn read_at_once(&mut self, runs: usize) {
         self.at_once = runs;
     }
 
-    /// Whether so many runs have to be read in parts.
+    /// Returns whether the session is too large to load as a whole.
     pub fn is_large(&self) -> bool {
         self.runs() > LARGE_SESSION
     }
 
-    /// The session as [`Store::session`] gives it, with the runs of these cases only.
+    /// Loads the session like [`Store::session`], restricted to these cases.
     ///
     /// # Errors
-    /// The file fails, or holds something that this program cannot read.
+    /// The database fails, or holds data that this version cannot read.
     pub fn whole(&self) -> anyhow::Result<Session> {
         let mut reader = RunReader::new(&self.store.database, &self.header);
         let mut runs = Vec::new();
@@ -159,17 +161,17 @@ impl<'s> SessionByCases<'s> {
         })
     }
 
-    /// Hands the runs of these cases out in order of execution, one at a time.
+    /// Passes the runs of these cases to `visit` in order of execution, one at a time.
     ///
     /// # Errors
-    /// The file fails, or holds something that this program cannot read; and those of `visit`.
+    /// The database fails or holds data that this version cannot read, or `visit` fails.
     pub fn each_run(
         &self,
         visit: &mut dyn FnMut(&Run) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let mut reader = RunReader::new(&self.store.database, &self.header);
         let wanted: HashSet<String> = self.cases.iter().map(|own| own.case.id()).collect();
-        // The runs of a case share it.
+        // Runs of a case share it, so compare by address.
         let mut known: HashMap<*const Case, bool> = HashMap::new();
         reader.each(self.number, &mut |run| {
             let is_wanted = known
@@ -179,17 +181,17 @@ impl<'s> SessionByCases<'s> {
         })
     }
 
-    /// Writes it as JSON Lines, run by run.
+    /// Writes the session as JSON Lines, one run at a time.
     ///
     /// # Errors
-    /// `out` fails, or what is stored cannot be read or written.
+    /// `out` fails, or the stored data cannot be read or serialized.
     pub fn write_lines(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         let counted = (self.header(), self.runs());
         json_lines::write_in_turn(counted, out, |each| self.each_run(each))
     }
 
-    /// The runs of a case, each behind its place in the order of execution; ordered within each way in which its parameters
-    /// were reported.
+    /// Returns the runs of a case, each with its index in the order of execution; sorted within
+    /// each order of its parameters.
     fn runs_of(
         &self,
         stored: &StoredRuns,
@@ -209,7 +211,8 @@ impl<'s> SessionByCases<'s> {
         Ok(runs)
     }
 
-    /// Parts must agree on the variants that there are.
+    /// Fails if a run has a variant that the header does not list: all parts must agree on the
+    /// variants.
     fn check_variants(&self, runs: &[Run]) -> anyhow::Result<()> {
         let is_known = |run: &Run| {
             let mut variants = self.header.variants.iter();
@@ -226,10 +229,10 @@ impl<'s> SessionByCases<'s> {
         }
     }
 
-    /// Hands the session out with the runs of some cases, again and again until all cases had their turn.
+    /// Passes the session to `visit` repeatedly, each time with the runs of the next cases.
     ///
     /// # Errors
-    /// The file fails, or holds something that this program cannot read.
+    /// The database fails, or holds data that this version cannot read.
     pub fn parts(&self, visit: &mut dyn FnMut(&Session)) -> anyhow::Result<()> {
         let mut reader = RunReader::new(&self.store.database, &self.header);
         let mut part = self.header.clone();
@@ -251,7 +254,7 @@ impl<'s> SessionByCases<'s> {
     }
 }
 
-/// The cases of a session in order of first appearance.
+/// Returns the cases of a session in order of first appearance.
 fn cases(file: &Database, session: i64) -> anyhow::Result<Vec<StoredRuns>> {
     let mut statement = file.prepare(sql!(
         "SELECT benchmark_case.number, benchmark, parameters, runs
@@ -288,7 +291,7 @@ mod tests {
     use speedwell_fixtures::Story;
     use std::collections::BTreeSet;
 
-    /// Two cases, the second in the store under two orders of its parameters.
+    /// Two cases, the second stored with two orders of its parameters.
     fn stored() -> (Store, i64, Session) {
         let mut session = Story::fixed(&["old", "new"], 3)
             .case("a n=1", |_, run| f64::from(run))

@@ -1,4 +1,4 @@
-//! Changes along lines, with what people said of them; names that benchmarks had before; remarks on revisions.
+//! Detected changes along lines, with their triage; renames of benchmarks; notes on revisions.
 
 use super::Store;
 use super::database::{Database, Error, Given, Row, given, sql};
@@ -7,22 +7,22 @@ use anyhow::{bail, ensure};
 use speedwell_model::{Change, ChangeState, Estimate, Judgement};
 use std::collections::BTreeMap;
 
-/// A change with its place in the file.
+/// A change with its location in the store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredChange {
-    /// What is known of it.
+    /// The change.
     pub change: Change,
-    /// The number of its series.
+    /// Number of its series.
     pub series: i64,
-    /// The line on which it was found.
+    /// Line on which it was detected.
     pub branch: String,
 }
 
 impl Store {
-    /// The changes of a series on a line.
+    /// Returns the changes of a series on a line.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn changes(&self, series: i64, branch: &str) -> anyhow::Result<Vec<Change>> {
         let sql = sql!(
             "SELECT change.number, old.id, new.id, shape, evidence, ratio, low, high, state,
@@ -35,10 +35,10 @@ impl Store {
         Ok(stored.into_iter().map(|stored| stored.change).collect())
     }
 
-    /// The numbers of the changes of a series, on any line, between two commits.
+    /// Returns the numbers of the changes of a series between two commits, on any line.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn changes_between(
         &self,
         series: i64,
@@ -53,10 +53,10 @@ impl Store {
         self.rows(sql, given![series, before, after], |row| row.get(0))
     }
 
-    /// A change by its number.
+    /// Returns a change by its number.
     ///
     /// # Errors
-    /// The file fails, or there is none of that number.
+    /// The database fails, or no change has that number.
     pub fn change_numbered(&self, number: i64) -> anyhow::Result<StoredChange> {
         let sql = sql!(
             "SELECT change.number, old.id, new.id, shape, evidence, ratio, low, high, state,
@@ -72,11 +72,11 @@ impl Store {
         }
     }
 
-    /// Keeps the changes of a series on a line, in the place of all that were there, and gives them back with their
-    /// numbers: those that had one keep it.
+    /// Replaces all changes of a series on a line and returns them with their numbers. A change
+    /// that had a number keeps it.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn keep_changes(
         &mut self,
         series: i64,
@@ -84,7 +84,7 @@ impl Store {
         changes: &[Change],
     ) -> anyhow::Result<Vec<Change>> {
         self.change(|file| {
-            // Two borders may have taken each other's place.
+            // Two changes may have swapped their positions.
             file.execute(
                 sql!("DELETE FROM change WHERE series = $1 AND branch = $2"),
                 given![series, branch],
@@ -101,10 +101,10 @@ impl Store {
         })
     }
 
-    /// Keeps what measuring a change again came to.
+    /// Stores the outcome of measuring a change again.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn settle(&mut self, change: &Change) -> anyhow::Result<()> {
         self.change(|file| {
             file.execute(
@@ -125,10 +125,10 @@ impl Store {
         })
     }
 
-    /// Keeps what a person said of a change.
+    /// Stores a user's triage of a change.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn judge(&mut self, change: &Change) -> anyhow::Result<()> {
         self.change(|file| {
             file.execute(
@@ -148,10 +148,10 @@ impl Store {
         })
     }
 
-    /// Takes `new` for the present name of what was called `old`, a benchmark or a whole case.
+    /// Records that `old`, a benchmark or a whole case, is now called `new`.
     ///
     /// # Errors
-    /// The names go round in a circle; the file fails.
+    /// The renames form a cycle, or the database fails.
     pub fn rename(&mut self, old: &str, new: &str) -> anyhow::Result<()> {
         let names = self.renames()?;
         let mut name = new;
@@ -177,10 +177,10 @@ impl Store {
         })
     }
 
-    /// Takes a rename back; tells whether there was one.
+    /// Undoes a rename; returns whether there was one.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn undo_rename(&mut self, old: &str) -> anyhow::Result<bool> {
         self.change(|file| {
             let sql = sql!("DELETE FROM renamed WHERE project = $1 AND old = $2");
@@ -188,19 +188,19 @@ impl Store {
         })
     }
 
-    /// Present names by old ones; a present name may itself be an old one.
+    /// Returns new names by old ones; a new name may itself have been renamed.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn renames(&self) -> anyhow::Result<BTreeMap<String, String>> {
         let sql = sql!("SELECT old, new FROM renamed WHERE project = $1");
         self.rows(sql, given![PROJECT], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    /// Adds a remark to a revision.
+    /// Adds a note to a revision.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn remark(&mut self, revision: &str, text: &str) -> anyhow::Result<()> {
         self.change(|file| {
             let sql = sql!("INSERT INTO remark (project, revision, text) VALUES ($1, $2, $3)");
@@ -209,17 +209,17 @@ impl Store {
         })
     }
 
-    /// All remarks with their revisions, in the order in which they were made.
+    /// Returns all notes with their revisions, oldest first.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn remarks(&self) -> anyhow::Result<Vec<(String, String)>> {
         let sql = sql!("SELECT revision, text FROM remark WHERE project = $1 ORDER BY number");
         self.rows(sql, given![PROJECT], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 }
 
-/// Enters a change. One that has a number keeps it.
+/// Inserts a change. One that has a number keeps it.
 pub(super) fn keep_change(
     file: &Database,
     series: i64,

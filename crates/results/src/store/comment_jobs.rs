@@ -1,8 +1,9 @@
-//! What a server has still to say on pull requests by itself: whether a project wants that, and for which sessions it is owed.
+//! Queue of pull-request comments that the server posts: whether a project wants them, and for
+//! which sessions they are pending.
 //!
-//! A row is entered together with the session that it is about, so that nothing is forgotten when the server is killed;
-//! several servers over one store claim rows from each other. What is said is decided elsewhere. Start at
-//! [`Store::set_forge`].
+//! A row is inserted in the same transaction as its session, so that nothing is lost when the
+//! server is killed; servers that share a store claim rows from each other. The text of a comment
+//! is decided elsewhere. Start at [`Store::set_forge`].
 
 use super::Store;
 use super::database::{Database, Error, Row, given, sql};
@@ -10,27 +11,28 @@ use super::read::from_json;
 use serde::{Deserialize, Serialize};
 use speedwell_model::Origin;
 
-/// Where pull requests of a project are, and what is said there. The token is in a file, and in no table.
+/// Where to comment on a project's pull requests, and how. The token is in a file, never in a
+/// table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForgeSetting {
     /// Kind, server, owner and name, such as `gitea:https://forge.example/owner/name`.
     pub repository: String,
     /// The file that holds the token.
     pub token_file: String,
-    /// What comment and status are called, where a pull request has several.
+    /// Name of the comment and the status, for pull requests with several.
     pub check: String,
     /// Options of the comparison with their values, as on the command line.
     pub options: Vec<(String, String)>,
 }
 
-/// What became of something that is to be said.
+/// Delivery state of a comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Said {
-    /// It is to be said.
+    /// Not posted yet.
     Waiting,
-    /// The forge will not have it, whenever it is asked.
+    /// Rejected by the forge permanently.
     Refused,
-    /// It is said.
+    /// Posted.
     Said,
 }
 
@@ -52,45 +54,45 @@ impl Said {
     }
 }
 
-/// Something to be said on a pull request.
+/// A comment to post on a pull request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommentJob {
-    /// The number of the pull request.
+    /// Number of the pull request.
     pub pull: String,
-    /// The head that it is about.
+    /// Head revision of the pull request.
     pub revision: String,
-    /// The newest session of it; `None` while that is arriving.
+    /// Newest session of that revision; `None` while it is being uploaded.
     pub session: Option<i64>,
-    /// How often it was tried.
+    /// Number of attempts so far.
     pub attempts: u32,
-    /// Not tried again before, in milliseconds since the Unix epoch.
+    /// Time of the next attempt, in milliseconds since the Unix epoch.
     pub next_unix_ms: i64,
-    /// What became of it.
+    /// Delivery state.
     pub state: Said,
     /// Why the last attempt failed.
     pub reason: Option<String>,
 }
 
-/// The name of the setting.
+/// Name of the setting in the table.
 const FORGE: &str = "forge";
 
-/// How long a row is left to the server that claimed it, in milliseconds.
+/// Duration of a server's claim on a row, in milliseconds.
 const CLAIM_MS: i64 = 120_000;
 
 impl Store {
-    /// Where the server comments on pull requests; `None` where it does not.
+    /// Returns where the server comments on pull requests; `None` if it does not.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn forge(&self) -> anyhow::Result<Option<ForgeSetting>> {
         let found = forge(&self.database).map_err(|error| self.explain(error))?;
         found.map(|text| from_json(&text)).transpose()
     }
 
-    /// Has the server comment there, or nowhere. What was refused before is tried again.
+    /// Sets where the server comments; `None` stops comments. Rejected comments are retried.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn set_forge(&mut self, setting: Option<&ForgeSetting>) -> anyhow::Result<()> {
         let text = setting.map(serde_json::to_string).transpose()?;
         self.change(|file| {
@@ -113,18 +115,18 @@ impl Store {
         })
     }
 
-    /// Notes that a session of a pull request is arriving, if the server comments there.
+    /// Records that a session of a pull request is being uploaded, if the server comments there.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn owe_pending(&mut self, origin: &Origin, now_unix_ms: i64) -> anyhow::Result<()> {
         self.change(|file| Ok(owe(file, Some(origin), None, now_unix_ms)?))
     }
 
-    /// What is to be said, or was said, on a pull request.
+    /// Returns the comment job of a pull request, posted or not.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn comment_job(&self, pull: &str) -> anyhow::Result<Option<CommentJob>> {
         let sql = sql!(
             "SELECT pull, revision, session, attempts, next_unix_ms, state, reason
@@ -133,20 +135,20 @@ impl Store {
         self.first_row(sql, given![pull], job_of)
     }
 
-    /// Whether something may be said now.
+    /// Returns whether a comment is due.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn owes_comments(&self, now_unix_ms: i64) -> anyhow::Result<bool> {
         Ok(next(&self.database, now_unix_ms)
             .map_err(|error| self.explain(error))?
             .is_some())
     }
 
-    /// Claims the next thing to be said, until the claim ends.
+    /// Claims the next comment that is due. The claim expires after two minutes.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn claim_comment(&mut self, now_unix_ms: i64) -> anyhow::Result<Option<CommentJob>> {
         self.change(|file| {
             let Some(job) = next(file, now_unix_ms)? else {
@@ -160,10 +162,11 @@ impl Store {
         })
     }
 
-    /// Keeps what became of an attempt, and ends the claim. What has come since stays to be said.
+    /// Records the outcome of an attempt and releases the claim. Newer updates of the row stay
+    /// queued.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn settle_comment(&mut self, job: &CommentJob) -> anyhow::Result<()> {
         self.change(|file| {
             file.execute(
@@ -191,8 +194,8 @@ impl Store {
     }
 }
 
-/// Enters what a session has to say on its pull request, in the place of what was to be said there before. A session that is
-/// arriving has nothing to say of a revision of which another one is here.
+/// Queues the comment of a session, replacing the pull request's earlier job. A session that is
+/// still being uploaded does not replace a job for the same revision.
 pub(super) fn owe(
     file: &Database,
     origin: Option<&Origin>,
@@ -224,9 +227,9 @@ fn forge(file: &Database) -> Result<Option<String>, Error> {
     file.first(sql, given![FORGE], |row| row.get(0))
 }
 
-/// The oldest thing that may be said now.
+/// Returns the oldest job that is due.
 fn next(file: &Database, now_unix_ms: i64) -> Result<Option<CommentJob>, Error> {
-    // A claim too far ahead was made before the clock was put back.
+    // A claim too far in the future was made before the clock was set back.
     let sql = sql!(
         "SELECT pull, revision, session, attempts, next_unix_ms, state, reason FROM comment_job
          WHERE state = 'waiting' AND next_unix_ms <= $1
@@ -300,7 +303,7 @@ mod tests {
             let job = store.claim_comment(10).unwrap().unwrap();
             assert_eq!((job.session, &*job.revision), (Some(2), "r2"));
             assert_eq!(other.claim_comment(10).unwrap(), None, "it is claimed");
-            // A server that was killed claims for a while only.
+            // The claim of a killed server expires.
             assert!(other.claim_comment(10 + CLAIM_MS).unwrap().is_some());
             let done = CommentJob {
                 state: Said::Said,

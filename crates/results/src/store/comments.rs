@@ -1,30 +1,30 @@
-//! Comments on pull requests as they were posted, so that what was said stays known after a comment was edited.
+//! Posted pull-request comments, a record that survives later edits of a comment.
 
 use super::Store;
 use super::database::{given, sql};
 
-/// A comment as it was posted.
+/// A posted comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostedComment {
-    /// What serves the pull request: `github`, `gitlab`, `gitea`.
+    /// Kind of forge: `github`, `gitlab`, `gitea`.
     pub forge: String,
-    /// Owner and name.
+    /// Owner and name of the repository.
     pub repository: String,
-    /// The number of the pull request.
+    /// Number of the pull request.
     pub pull: String,
-    /// The revision that it is about.
+    /// The revision the comment reports on.
     pub revision: String,
     /// When it was posted, in milliseconds since the Unix epoch.
     pub posted_unix_ms: i64,
-    /// Markdown.
+    /// Text in Markdown.
     pub text: String,
 }
 
 impl Store {
-    /// Keeps a comment.
+    /// Stores a comment.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn keep_comment(&mut self, comment: &PostedComment) -> anyhow::Result<()> {
         self.change(|file| {
             file.execute(
@@ -45,10 +45,10 @@ impl Store {
         })
     }
 
-    /// The comments on a pull request, the newest first.
+    /// Returns the comments on a pull request, newest first.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn comments(&self, pull: &str) -> anyhow::Result<Vec<PostedComment>> {
         let sql = sql!(
             "SELECT forge, repository, pull, revision, posted_unix_ms, text FROM comment

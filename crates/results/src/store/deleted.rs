@@ -1,5 +1,5 @@
-//! Sessions that were deleted: what is left says that there was one, so that a later push of it is refused, and for some
-//! days its lines, so that the deletion can be taken back.
+//! Deleted sessions. A tombstone remains, so that a later push of the session is rejected, and for
+//! some days also its lines, so that the deletion can be undone.
 
 use super::Store;
 use super::database::{Row, given, sql};
@@ -11,12 +11,12 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use std::io::Read;
 
-/// A session that was deleted.
+/// A deleted session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deleted {
-    /// Its identity.
+    /// Id of the session.
     pub id: String,
-    /// The number that it had.
+    /// Number the session had.
     pub number: i64,
     /// Who deleted it.
     pub who: String,
@@ -24,15 +24,15 @@ pub struct Deleted {
     pub why: String,
     /// When, in milliseconds since the Unix epoch.
     pub at_unix_ms: i64,
-    /// Whether that can be taken back.
+    /// Whether the deletion can be undone.
     pub is_kept: bool,
 }
 
 impl Store {
-    /// Deletes a session and keeps that it was, with its lines.
+    /// Deletes a session, keeping a tombstone with its lines.
     ///
     /// # Errors
-    /// No such session, or the file fails.
+    /// No such session, or the database fails.
     pub fn put_away(
         &mut self,
         number: i64,
@@ -64,10 +64,10 @@ impl Store {
         })
     }
 
-    /// The sessions that were deleted, the newest deletion first.
+    /// Returns the deleted sessions, latest deletion first.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn deleted(&self) -> anyhow::Result<Vec<Deleted>> {
         let sql = sql!(
             "SELECT id, number, who, why, at_unix_ms,
@@ -86,10 +86,10 @@ impl Store {
         })
     }
 
-    /// Takes the deletion of a session back; returns its number, which is a new one.
+    /// Restores a deleted session and returns its new number.
     ///
     /// # Errors
-    /// It was not deleted, or its lines are no longer here; the file fails.
+    /// The session was not deleted, or its lines were dropped; the database fails.
     pub fn undelete(&mut self, id: &str) -> anyhow::Result<i64> {
         let sql = sql!("SELECT lines FROM deleted WHERE id = $1");
         let read = |row: Row<'_>| row.get::<Option<Vec<u8>>>(0);
@@ -107,10 +107,11 @@ impl Store {
         })
     }
 
-    /// Drops the lines of sessions that were deleted before; that they were stays known. Returns of how many.
+    /// Drops the lines of sessions deleted before this time, keeping the tombstones. Returns how
+    /// many were dropped.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn forget_deleted_before(&mut self, unix_ms: i64) -> anyhow::Result<usize> {
         self.change(|file| {
             let sql =

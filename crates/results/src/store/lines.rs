@@ -1,4 +1,4 @@
-//! Lines of revisions: a branch as it was last seen, which gives points their order.
+//! Lines of revisions: a branch as it was last seen, which orders the points of its series.
 
 use super::Store;
 use super::database::{Row, given, sql};
@@ -6,20 +6,20 @@ use super::points::{PROJECT, keep_revision};
 use super::read::from_json;
 use speedwell_model::{Landmark, Revision};
 
-/// A revision with its place on a line.
+/// A revision and its position on a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedRevision {
-    /// What is known of it.
+    /// The revision.
     pub revision: Revision,
-    /// From 0, the oldest; `None` where it is not on the line.
+    /// Position counted from 0, the oldest; `None` if the revision is not on the line.
     pub position: Option<u32>,
 }
 
 impl Store {
-    /// Replaces a line from `position` on.
+    /// Replaces the part of a line that starts at `position`.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn keep_line(
         &mut self,
         branch: &str,
@@ -42,11 +42,12 @@ impl Store {
         })
     }
 
-    /// Makes the line `name` of all measured revisions, or those of a branch, in the order in which they were first measured or
-    /// imported, unless it was made of the same sessions before.
+    /// Stores as line `name` all measured revisions, or those of a branch, in the order in which
+    /// they were first measured or imported. Does nothing if no session was added or removed since
+    /// the last call.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn keep_line_as_measured(
         &mut self,
         name: &str,
@@ -60,7 +61,7 @@ impl Store {
             return Ok(());
         }
         let revisions = self.revisions_as_measured(branch)?;
-        // Whoever asks for a branch that is none leaves nothing behind.
+        // A name that is not a branch must not leave an empty line behind.
         if revisions.is_empty() && self.tip(name)?.is_none() {
             return Ok(());
         }
@@ -77,10 +78,10 @@ impl Store {
         })
     }
 
-    /// The newest revision of a line with its position; `None` where the line was never seen.
+    /// Returns the newest revision of a line with its position; `None` if the line is unknown.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn tip(&self, branch: &str) -> anyhow::Result<Option<(u32, String)>> {
         let sql = sql!(
             "SELECT position, id FROM line JOIN revision ON number = revision
@@ -91,10 +92,10 @@ impl Store {
         })
     }
 
-    /// The place of a revision on a line.
+    /// Returns the position of a revision on a line.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn position(&self, branch: &str, id: &str) -> anyhow::Result<Option<u32>> {
         let sql = sql!(
             "SELECT position FROM line JOIN revision ON number = revision
@@ -103,10 +104,11 @@ impl Store {
         self.first_row(sql, given![PROJECT, branch, id], |row| row.get(0))
     }
 
-    /// The ids of revisions that lie behind this one on a line that was seen; `None` where it is on none.
+    /// Returns the ids of the revisions that follow this one on any known line; `None` if no line
+    /// contains it.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn revisions_behind(&self, id: &str) -> anyhow::Result<Option<Vec<String>>> {
         let lines = sql!(
             "SELECT branch, position FROM line JOIN revision ON number = revision
@@ -131,10 +133,10 @@ impl Store {
         Ok(Some(found))
     }
 
-    /// Those of these revisions that are on a line, in its order.
+    /// Returns those of the given revisions that lie on a line, in line order.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn landmarks<'a>(
         &self,
         branch: &str,
@@ -160,10 +162,10 @@ impl Store {
         Ok(found)
     }
 
-    /// All measured revisions, or those of sessions of `branch`, in the order of their first sessions.
+    /// Returns all measured revisions, or those of `branch`, in the order of their first sessions.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn revisions_as_measured(&self, branch: Option<&str>) -> anyhow::Result<Vec<Revision>> {
         let sql = sql!(
             "SELECT id, tree, committed_unix_ms, subject FROM revision
@@ -184,10 +186,10 @@ impl Store {
         })
     }
 
-    /// The names of all lines that were seen.
+    /// Returns the names of all known lines.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn lines(&self) -> anyhow::Result<Vec<String>> {
         let sql = sql!(
             "SELECT branch FROM line WHERE project = $1 GROUP BY branch
@@ -196,26 +198,28 @@ impl Store {
         self.rows(sql, given![PROJECT], |row| row.get(0))
     }
 
-    /// A revision by its number, with its place on the line of `branch`. One that is not on the line stands where the only
-    /// revision with the same files is: it was rebased, or joined with others into one.
+    /// Returns a revision by its number, with its position on the line of `branch`. A revision that
+    /// is not on the line (it was rebased or squashed) gets the position of the only one there with
+    /// the same tree.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn placed(&self, branch: &str, number: i64) -> anyhow::Result<Option<PlacedRevision>> {
         let mut found = self.all_placed(branch, &[number])?;
         Ok(found.pop().map(|(_, placed)| placed))
     }
 
-    /// The same of many revisions at once, each with its number.
+    /// Like [`Store::placed`], for many revisions at once; returns each with its number.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn all_placed(
         &self,
         branch: &str,
         numbers: &[i64],
     ) -> anyhow::Result<Vec<(i64, PlacedRevision)>> {
-        // Revisions with the same files come first: from the line, each revision beside it takes a walk along the whole line.
+        // Join from the revisions with the same tree: starting from the line, each revision beside
+        // it would scan the whole line.
         let sql = sql!(
             "SELECT id, tree, parents, committed_unix_ms, subject, coalesce(
                  (SELECT position FROM line WHERE line.revision = known.number
@@ -266,7 +270,7 @@ mod tests {
         }
     }
 
-    /// The place of the revision of that number on the line.
+    /// Returns the position of a revision, by number, on the line.
     fn position(store: &Store, branch: &str, number: i64) -> Option<u32> {
         let placed = store.placed(branch, number).unwrap();
         placed.and_then(|placed| placed.position)
@@ -305,7 +309,7 @@ mod tests {
                     &[revision("b2", "2"), revision("a2", "1"), revision("z", "9")],
                 )
                 .unwrap();
-            // Numbers follow the order in which revisions were met.
+            // Numbers follow the order in which revisions were first seen.
             assert_eq!(position(&store, "main", 2), Some(1));
             assert_eq!(position(&store, "main", 4), Some(1), "rebased");
             assert_eq!(
@@ -335,7 +339,7 @@ mod tests {
         }
     }
 
-    /// What the database keeps of it beside the sessions is what their rows say.
+    /// The maintained tables agree with the rows of the sessions.
     #[test]
     fn which_sessions_have_no_points_yet_follows_whatever_happens_to_them() {
         for place in places() {
@@ -357,7 +361,7 @@ mod tests {
             store.delete(4).unwrap();
             store.delete(3).unwrap();
             assert_eq!((missing(&store), kept(&store)), (vec![], (2, 3)));
-            // One that is still being measured gets points when it is over.
+            // A session that is still being measured gets its points when it is complete.
             let mut recorder = store.begin(&session("e"), "{}").unwrap();
             let over = Event::Finished { interrupted: false };
             recorder.observe(&over).unwrap();

@@ -1,7 +1,7 @@
-//! Loads that are being carried out: how far each is, for those who watch. Their sessions come when they are over.
+//! Progress of loads that are running, for viewers. Their sessions are stored when they end.
 //!
-//! A row goes with its process: one whose process was killed is left out, and removed by the next load. Start at
-//! [`Store::begin_load`].
+//! A row belongs to a process: rows of killed processes are ignored, and deleted by the next load.
+//! Start at [`Store::begin_load`].
 
 use super::Store;
 use super::database::{Row, given, sql};
@@ -9,52 +9,52 @@ use super::read::from_json;
 use serde::{Deserialize, Serialize};
 use speedwell_process::Identity;
 
-/// How far a load is.
+/// Progress of a load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoadProgress {
-    /// The words of the command.
+    /// The command line.
     pub command: Vec<String>,
-    /// Which load of the command it is, from 1.
+    /// Index of the load in the command, from 1.
     pub load: usize,
-    /// Milliseconds since its start, its warm-up included.
+    /// Milliseconds since its start, including warm-up.
     pub elapsed_ms: u64,
-    /// How long it takes, its warm-up included; `None` if it ends otherwise.
+    /// Planned duration including warm-up; `None` if the load does not end by time.
     pub planned_ms: Option<u64>,
-    /// How many requests it sends; `None` if it ends otherwise.
+    /// Planned number of requests; `None` if the load does not end by requests.
     pub planned_requests: Option<u64>,
-    /// Whether it is in its warm-up.
+    /// Whether the load is warming up.
     pub is_warmup: bool,
-    /// Requests begun, since the end of the warm-up or so far within it.
+    /// Requests started since the end of the warm-up, or so far within it.
     pub attempted: u64,
-    /// Those of them that failed.
+    /// Failed requests among them.
     pub errors: u64,
-    /// Good answers a second, of about the last seconds, the newest last.
+    /// Successful responses per second over the last seconds, newest last.
     pub rates: Vec<f64>,
-    /// Half of the last good answers came in this time, in nanoseconds.
+    /// Median latency of the last successful responses, in nanoseconds.
     pub p50_ns: Option<u64>,
-    /// And 99 of 100.
+    /// 99th percentile of the same.
     pub p99_ns: Option<u64>,
 }
 
-/// A load with what is known of it.
+/// A running load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LiveLoad {
-    /// Its number among those that are being carried out.
+    /// Number of the load among the running ones.
     pub number: i64,
-    /// When its command began, in milliseconds since the Unix epoch.
+    /// Start of its command, in milliseconds since the Unix epoch.
     pub begun_unix_ms: i64,
-    /// When something of it was heard last.
+    /// Time of its last update.
     pub at_unix_ms: i64,
-    /// How far it is.
+    /// Its progress.
     pub progress: LoadProgress,
 }
 
 impl Store {
-    /// Notes that this process carries out loads; removes what killed ones left. Gives its number.
+    /// Registers a load of this process and deletes the rows of killed ones; returns its number.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn begin_load(&mut self, progress: &LoadProgress, now_unix_ms: i64) -> anyhow::Result<i64> {
         let text = serde_json::to_string(progress)?;
         let gone: Vec<i64> = self
@@ -89,10 +89,10 @@ impl Store {
         })
     }
 
-    /// Keeps how far it is.
+    /// Updates the progress of a load.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn keep_load(
         &mut self,
         number: i64,
@@ -109,10 +109,10 @@ impl Store {
         })
     }
 
-    /// Notes that it is over.
+    /// Removes a load that has ended.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn end_load(&mut self, number: i64) -> anyhow::Result<()> {
         self.change(|file| {
             let sql = sql!("DELETE FROM live_load WHERE number = $1");
@@ -121,10 +121,10 @@ impl Store {
         })
     }
 
-    /// Loads that are being carried out, the newest first.
+    /// Returns the running loads, newest first.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn live_loads(&self) -> anyhow::Result<Vec<LiveLoad>> {
         let all = self.loads()?.into_iter();
         Ok(all
@@ -133,7 +133,7 @@ impl Store {
             .collect())
     }
 
-    /// All of them, with whether their processes are gone.
+    /// Returns all rows, each with whether its process is gone.
     fn loads(&self) -> anyhow::Result<Vec<(LiveLoad, bool)>> {
         let sql = sql!(
             "SELECT machine, boot, numbering, pid, started_ticks, number, begun_unix_ms, at_unix_ms,
@@ -189,7 +189,7 @@ mod tests {
             assert_eq!(seen.len(), 1);
             assert_eq!((seen[0].begun_unix_ms, seen[0].at_unix_ms), (5, 1_005));
             assert_eq!(seen[0].progress, progress);
-            // The process of the row was killed, as far as can be seen.
+            // Simulate a row whose process was killed.
             store
                 .database
                 .batch("UPDATE live_load SET started_ticks = 1")

@@ -1,8 +1,9 @@
-//! Puts a session together of blocks that several machines measured, in whatever order and however often they arrive.
+//! Merges blocks that several machines measured into one session, in any order and even if they
+//! arrive repeatedly.
 //!
-//! What is kept follows from the blocks alone: merging in another order, or twice, gives the same session as one machine would
-//! have written. That rests on the primary key of `block_origin`: a block is entered with its origin in one transaction, and
-//! whoever comes later finds it there. Start at [`Merger::merge`].
+//! The result depends only on the blocks: any merge order gives the session that one machine would
+//! have recorded. This rests on the primary key of `block_origin`: a block and its origin are
+//! inserted in one transaction, so a duplicate conflicts. Start at [`Merger::merge`].
 
 use super::Store;
 use super::database::{Database, given, sql};
@@ -13,57 +14,57 @@ use crate::spool::Block;
 use anyhow::bail;
 use speedwell_model::{Environment, Failure, Run, Session, SessionMachine};
 
-/// Where a block comes from.
+/// Origin of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockOrigin {
-    /// Place of the machine in the session's machines.
+    /// Index of the machine in the session.
     pub machine: u32,
-    /// The parcel.
+    /// Number of the parcel.
     pub parcel: u32,
-    /// Which attempt at it.
+    /// Number of the attempt at the parcel.
     pub attempt: u32,
 }
 
-/// What became of a block.
+/// Outcome of merging a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merged {
-    /// It was not there, and is now.
+    /// The block was inserted.
     New,
-    /// The same attempt had brought it already.
+    /// The same attempt had already delivered it.
     Known,
-    /// Another one had.
+    /// Another attempt had already delivered it.
     Refused(BlockOrigin),
 }
 
-/// What one machine gets at once, and how far it is.
+/// Work assigned to one machine, and its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredParcel {
-    /// Place of its machine in the session's machines.
+    /// Index of the machine in the session.
     pub machine: u32,
-    /// Places of its cases in the plan.
+    /// Indices of its cases in the plan.
     pub jobs: Vec<u32>,
-    /// Which stratum of the plan.
+    /// Stratum of the plan.
     pub stratum: u32,
-    /// The last attempt, from 0.
+    /// Last attempt, from 0.
     pub attempt: u32,
-    /// What the engine calls it.
+    /// Id assigned by the engine.
     pub engine_id: Option<String>,
-    /// How far it is.
+    /// Progress.
     pub state: ParcelState,
 }
 
-/// How far a parcel is.
+/// Progress of a parcel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParcelState {
-    /// Nobody has it.
+    /// Not assigned.
     Waiting,
-    /// An engine has it.
+    /// Sent to an engine.
     Sent,
-    /// A worker has begun.
+    /// Started by a worker.
     Running,
-    /// All of it is here.
+    /// All blocks have arrived.
     Done,
-    /// It was given up.
+    /// Given up.
     Lost,
 }
 
@@ -76,7 +77,7 @@ const STATES: [(ParcelState, &str); 5] = [
 ];
 
 impl ParcelState {
-    /// Its name.
+    /// Returns the stored name.
     pub fn name(self) -> &'static str {
         let known = STATES.iter().find(|(state, _)| *state == self);
         known.map_or("lost", |(_, name)| name)
@@ -90,14 +91,14 @@ impl ParcelState {
     }
 }
 
-/// Follows a session that other machines measure.
+/// Records a session that other machines measure.
 #[derive(Debug)]
 pub struct Merger<'a> {
     recorder: Recorder<'a>,
 }
 
 impl Store {
-    /// Enters a session that other machines will measure: its plan, its machines and the parcels.
+    /// Inserts a session that other machines will measure: its plan, its machines and the parcels.
     ///
     /// # Errors
     /// As for [`Store::begin`].
@@ -116,7 +117,7 @@ impl Store {
         Ok(merger)
     }
 
-    /// Takes up the merging of a session.
+    /// Continues merging a session.
     ///
     /// # Errors
     /// As for [`Store::resume`].
@@ -126,10 +127,10 @@ impl Store {
         })
     }
 
-    /// The parcels of a session, in order; none where it was measured on one machine.
+    /// Returns the parcels of a session, in order; none if one machine measured it.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn parcels(&self, number: i64) -> anyhow::Result<Vec<StoredParcel>> {
         let sql = sql!(
             "SELECT machine, jobs, stratum, attempt, engine_id, state FROM parcel
@@ -157,10 +158,11 @@ impl Store {
             .collect()
     }
 
-    /// The blocks that are here, as place of the case in the plan and block, with their origins.
+    /// Returns the merged blocks, as index of the case in the plan and block number, with their
+    /// origins.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn merged_blocks(&self, number: i64) -> anyhow::Result<Vec<((u32, u32), BlockOrigin)>> {
         let sql = sql!(
             "SELECT job, block, machine, parcel, attempt FROM block_origin
@@ -178,28 +180,29 @@ impl Store {
 }
 
 impl Merger<'_> {
-    /// The number that `@NUMBER` means.
+    /// Returns the number of the session, as in `@NUMBER`.
     pub fn number(&self) -> i64 {
         self.recorder.number()
     }
 
-    /// Notes that the session is to be pushed when it is over, also if this process does not live so long.
+    /// Queues the session for upload when it is complete, even if this process dies first.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn owe(&mut self, url: &str, now_unix_ms: i64) -> anyhow::Result<()> {
         self.recorder.owe(url, now_unix_ms)
     }
 
-    /// The store, for reading what is there.
+    /// Returns the store, for reading.
     pub fn store(&self) -> &Store {
         self.recorder.store
     }
 
-    /// Enters a block, unless it is there.
+    /// Inserts a block, unless it was merged before.
     ///
     /// # Errors
-    /// A metric that has another unit elsewhere in the session, or the file fails; then nothing of the block is entered.
+    /// A metric has another unit elsewhere in the session, or the database fails; the block is then
+    /// not inserted at all.
     pub fn merge(&mut self, origin: BlockOrigin, block: &Block) -> anyhow::Result<Merged> {
         self.recorder.write(|writer, file| {
             let entered = file.execute(
@@ -229,11 +232,12 @@ impl Merger<'_> {
         })
     }
 
-    /// Notes that a case needs no more runs, as an attempt says, if that brought its block `after`, or was told of all that is
-    /// here; whether it did.
+    /// Records that an attempt decided that a case needs no more runs. Only valid if the attempt
+    /// delivered block `after`, or, without `after`, was given the merged blocks; returns whether
+    /// the decision was accepted.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn decide(
         &mut self,
         origin: BlockOrigin,
@@ -253,10 +257,10 @@ impl Merger<'_> {
         Ok(true)
     }
 
-    /// Enters a parcel, or how far it is.
+    /// Inserts a parcel or updates its progress.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn set_parcel(&mut self, place: u32, parcel: &StoredParcel) -> anyhow::Result<()> {
         let jobs = serde_json::to_string(&parcel.jobs)?;
         self.recorder.write(|writer, file| {
@@ -285,11 +289,11 @@ impl Merger<'_> {
         })
     }
 
-    /// Enters what a machine said of itself. If it is the only one, its circumstances are those of the session, whose programs
-    /// are known already.
+    /// Stores a machine's report about itself. If it is the only machine, its environment becomes
+    /// that of the session, except for the programs, which are already known.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn set_machine(
         &mut self,
         place: u32,
@@ -317,11 +321,11 @@ impl Merger<'_> {
         })
     }
 
-    /// Sets the runs of slots aside, because their case was begun anew on another machine: they stay, and no analysis sees
-    /// them.
+    /// Sets runs of slots aside, because their case restarted on another machine: they remain
+    /// stored, but no analysis reads them.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn set_aside(&mut self, slots: &[u32]) -> anyhow::Result<()> {
         let numbers = serde_json::to_string(slots)?;
         self.recorder.write(|writer, file| {
@@ -336,18 +340,18 @@ impl Merger<'_> {
         })
     }
 
-    /// Enters a failure that belongs to no slot, unless it is known.
+    /// Inserts a failure without a slot, unless it exists.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn fail(&mut self, failure: &Failure) -> anyhow::Result<()> {
         (self.recorder).write(|writer, file| writer.failure_once(file, failure))
     }
 
-    /// Ends the session, or interrupts it.
+    /// Ends or interrupts the session.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn finish(&mut self, interrupted: bool) -> anyhow::Result<()> {
         self.recorder
             .write(|writer, file| Ok(writer.order_metrics(file)?))?;
@@ -355,7 +359,7 @@ impl Merger<'_> {
     }
 }
 
-/// Enters everything of a block, at the places that follow from its slots.
+/// Inserts a whole block, at the row indices derived from its slots.
 fn enter(
     writer: &mut SessionWriter,
     file: &Database,
@@ -417,7 +421,8 @@ mod tests {
     use speedwell_fixtures::Story;
     use speedwell_model::{Better, Metric, Sample, State};
 
-    /// Two cases of two blocks on two machines: the session before its first run, and its blocks.
+    /// Two cases with two blocks each, on two machines: the session before its first run, and its
+    /// blocks.
     fn story() -> (Session, Vec<Block>) {
         let session = Story::fixed(&["a", "b"], 2)
             .case("g/x", |_, run| f64::from(run))
@@ -481,7 +486,8 @@ mod tests {
             assert_eq!(again, Merged::Known);
             let double = merger.merge(origin(first, 1), first).unwrap();
             assert_eq!(double, Merged::Refused(origin(first, 0)));
-            // What another attempt decides on its own blocks is not what is here.
+            // A decision based on the blocks of a rejected attempt does not apply to the merged
+            // ones.
             let decide = |merger: &mut Merger<'_>, attempt| {
                 let of = origin(first, attempt);
                 merger.decide(of, (first.job, Some(first.block)), "g/x", 4)
@@ -505,7 +511,7 @@ mod tests {
             assert_eq!(store.finished_slots(number).unwrap().len(), 16);
             assert_eq!(store.decided_cases(number).unwrap()["g/x"], 4);
             assert_eq!(store.merged_blocks(number).unwrap().len(), 4);
-            // All of it survives a file, which earlier versions refuse.
+            // Everything round-trips through a file, which earlier versions reject.
             let mut text = Vec::new();
             json_lines::write(&session, &mut text).unwrap();
             let text = String::from_utf8(text).unwrap();

@@ -1,9 +1,9 @@
-//! Keeps sessions in one SQLite file, while they are being measured and for ever after.
+//! Stores sessions in a SQLite file or a PostgreSQL database, during and after measurement.
 //!
-//! Decides where the file is, what its tables look like and when something counts as kept: a slot
-//! of the plan is kept, whole, from the moment its `SlotsDone` was observed, whatever happens to the
-//! process afterwards. It must not know where runs come from nor what anybody reads out of them.
-//! Start with [`Store`], then [`Recorder`]; the tables are in `schema.rs`.
+//! Decides where the file is, what its tables look like and when data counts as stored: a slot of
+//! the plan is stored as a whole once its `SlotsDone` was observed, whatever happens to the process
+//! afterwards. Knows neither where runs come from nor how they are analyzed. Start with [`Store`],
+//! then [`Recorder`]; the tables are in `schema.rs`.
 
 use anyhow::{Context, anyhow};
 use database::{Database, Error, Sqlite};
@@ -67,10 +67,10 @@ pub use sessions::Overview;
 pub use tokens::{AuditLine, Scope, StoredToken};
 pub use uploads::{Arrival, Arriving, Digest, Sender, line_count};
 
-/// The sessions of a project, or of a user.
+/// The sessions of a project or of a user.
 ///
-/// Several programs may use one file at the same time: readers never wait, writers wait for each
-/// other for at most 10 seconds.
+/// Several processes may use one file at the same time: readers never wait, and a writer waits up
+/// to 10 seconds for another.
 ///
 /// ```
 /// use speedwell_results::store::{Reference, Store};
@@ -82,25 +82,25 @@ pub use uploads::{Arrival, Arriving, Digest, Sender, line_count};
 pub struct Store {
     database: Database,
     path: PathBuf,
-    /// Holds the copy that is read in place of a file that cannot be written.
+    /// Keeps the temporary copy alive that is read instead of a read-only file.
     _copy: Option<Scratch>,
 }
 
 impl Store {
-    /// The file; `:memory:` where there is none.
+    /// Returns the path of the file, the address of the server, or `:memory:`.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// The folder of a project's results, which also marks the project's root.
+/// Folder of a project's results, which also marks the project's root.
 pub(super) const FOLDER: &str = ".speedwell";
 
-/// Any of these in a folder makes it the root of a project.
+/// A folder that contains one of these is the root of a project.
 const MARKS: [&str; 3] = [FOLDER, "speedwell.toml", ".git"];
 
 impl Store {
-    /// The results file for work done in the folder `from`.
+    /// Returns the results file for work done in the folder `from`.
     ///
     /// `explicit` (`--db`) wins; then `.speedwell/results.db` in the nearest folder upwards that
     /// holds `.speedwell`, `speedwell.toml` or `.git`; then the user's data folder
@@ -114,7 +114,7 @@ fn locate(explicit: Option<&Path>, from: &Path, data_home: Option<PathBuf>) -> P
     if let Some(path) = explicit {
         return path.to_owned();
     }
-    // A relative folder has no ancestors to look at; without a current folder it stays as it is.
+    // A relative path has no ancestors to search; without a current folder it stays relative.
     let from = absolute(from).unwrap_or_else(|_| from.to_owned());
     let is_root = |folder: &&Path| MARKS.iter().any(|mark| folder.join(mark).exists());
     match (from.ancestors().find(is_root), data_home) {
@@ -124,8 +124,8 @@ fn locate(explicit: Option<&Path>, from: &Path, data_home: Option<PathBuf>) -> P
     }
 }
 
-/// The user's data folder by the XDG base directory specification, which says that relative paths
-/// in the variable are to be ignored.
+/// Returns the user's data folder. Per the XDG base directory specification, relative paths in the
+/// variable are ignored.
 fn data_home() -> Option<PathBuf> {
     let folder = |name: &str| {
         env::var_os(name)
@@ -135,21 +135,21 @@ fn data_home() -> Option<PathBuf> {
     folder("XDG_DATA_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/share")))
 }
 
-/// How long to wait for another program that is writing. Every transaction of ours takes
-/// milliseconds, so whoever holds the file longer is not going to let go soon.
+/// How long to wait for another writer. Each of our transactions takes milliseconds, so a process
+/// that holds the file longer is unlikely to release it soon.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How the address of a server begins.
+/// URL schemes of a database server.
 const SERVERS: [&str; 2] = ["postgres://", "postgresql://"];
 
 impl Store {
-    /// Opens the results file at `path`, or the tables of the server whose address it is; creates the file and its folders,
-    /// or the tables, where they are missing.
+    /// Opens the results file at `path`, or the database at that address. Creates missing files,
+    /// folders and tables.
     ///
     /// # Errors
-    /// The folder cannot be made, or the file is no database, belongs to another program, was
-    /// written by a newer version, cannot be written, or stays locked for 10 seconds. A server cannot be reached or
-    /// entered.
+    /// The folder cannot be created, or the file is not a database, belongs to another program, was
+    /// written by a newer version, cannot be written, or stays locked for 10 seconds. A server
+    /// cannot be reached or rejects the login.
     pub fn open(path: &Path) -> anyhow::Result<Store> {
         match Store::server(path) {
             Some(address) => Store::on_server(address),
@@ -157,7 +157,7 @@ impl Store {
         }
     }
 
-    /// The address of a server, if `path` is one.
+    /// Returns `path` as a server address, if it is one.
     pub fn server(path: &Path) -> Option<&str> {
         let is_server = |text: &&str| SERVERS.iter().any(|kind| text.starts_with(kind));
         path.to_str().filter(is_server)
@@ -184,19 +184,20 @@ impl Store {
         )
     }
 
-    /// Has everything that is kept from now on wait for the disk: whoever is told that it is kept may forget it.
+    /// Makes every later transaction wait for the disk, for callers whose clients discard their
+    /// data once it is acknowledged.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn wait_for_disk(&self) -> anyhow::Result<()> {
         let done = self.database.wait_for_disk();
         done.map_err(|error| self.explain(error))
     }
 
-    /// A store that is gone with the process (`--no-save`).
+    /// Creates a store in memory, lost when the process exits (`--no-save`).
     ///
     /// # Errors
-    /// Only when memory runs out.
+    /// Only if memory runs out.
     pub fn in_memory() -> anyhow::Result<Store> {
         Ok(Store {
             database: Database::Sqlite(Sqlite::in_memory()?),
@@ -216,7 +217,7 @@ impl Store {
             .with_context(|| format!("cannot open the results file '{}'", path.display()))
     }
 
-    /// Puts an error into words if it is one of the database.
+    /// Explains `error` if it comes from the database.
     pub(in crate::store) fn in_words(&self, error: anyhow::Error) -> anyhow::Error {
         match error.downcast::<Error>() {
             Ok(error) => self.explain(error),
@@ -224,7 +225,7 @@ impl Store {
         }
     }
 
-    /// Puts an error of the database into words. For use in `map_err`.
+    /// Converts a database error into a message for the user, for `map_err`.
     pub(in crate::store) fn explain(&self, error: Error) -> anyhow::Error {
         let trouble = error.trouble();
         error.explain().context(Unusable {
@@ -237,7 +238,7 @@ impl Store {
     }
 }
 
-/// That a store could not be used; [`Trouble::of`] finds it in an error.
+/// The store could not be used. [`Trouble::of`] finds this in an error.
 #[derive(Debug, thiserror::Error)]
 #[error("{words}")]
 struct Unusable {
@@ -246,14 +247,14 @@ struct Unusable {
 }
 
 impl Trouble {
-    /// Whether a second try may help after this error of a store.
+    /// Returns whether a retry may help after this error of a store.
     pub fn of(error: &anyhow::Error) -> Trouble {
         let unusable = error.downcast_ref::<Unusable>();
         unusable.map_or(Trouble::Lasting, |unusable| unusable.trouble)
     }
 }
 
-/// An address as it may be shown: with the password left out that should not have been typed.
+/// Returns an address without its password and options, for messages.
 fn shown(address: &str) -> String {
     let address = address.split_once('?').map_or(address, |(place, _)| place);
     match address.split_once("://") {
@@ -268,8 +269,8 @@ fn shown(address: &str) -> String {
     }
 }
 
-/// Creates the folder of the file. Inside `.speedwell` a `.gitignore` keeps results out of the
-/// project's history: they belong to a machine.
+/// Creates the folder of the file. In `.speedwell`, a `.gitignore` keeps results out of the
+/// project's history: they belong to one machine.
 fn make_folder(path: &Path) -> anyhow::Result<()> {
     let Some(folder) = path
         .parent()
@@ -282,7 +283,7 @@ fn make_folder(path: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("cannot create the folder '{}'", folder.display()))?;
     let ignore = folder.join(".gitignore");
     if folder.ends_with(FOLDER) && !ignore.exists() {
-        // Without it the results merely show up in `git status`: no reason not to measure.
+        // Without it the results merely show up in `git status`, which is no reason to fail.
         let _ = fs::write(ignore, "*\n");
     }
     Ok(())

@@ -1,25 +1,25 @@
-//! What is to be pushed from here: which sessions, where to, and what became of it.
+//! Outbox: sessions to upload, their destinations and the state of each upload.
 //!
-//! A row stays until its session was sent, whatever happens meanwhile: only an answer of the server makes it `sent`.
-//! Several processes may send at the same time; each claims a row for a while, so that one that was killed holds up nobody
-//! for long. How sessions are sent is decided elsewhere. Start at [`Store::owe`].
+//! A row stays until its session was sent: only the server's confirmation makes it `sent`. Several
+//! processes may send at once; each claims a row for a limited time, so that a killed process does
+//! not block it for long. The transfer itself is implemented elsewhere. Start at [`Store::owe`].
 
 use super::Store;
 use super::database::{Error, Row, given, sql};
 
-/// What became of a session that is to be pushed.
+/// State of an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owed {
-    /// It is to be sent.
+    /// Not sent yet.
     Waiting,
-    /// The server will not have it, whenever it is asked.
+    /// Rejected by the server permanently.
     Refused,
-    /// The server has it.
+    /// Confirmed by the server.
     Sent,
 }
 
 impl Owed {
-    /// As it is written in the file.
+    /// Returns the stored name.
     pub fn name(self) -> &'static str {
         match self {
             Owed::Waiting => "waiting",
@@ -35,52 +35,53 @@ impl Owed {
     }
 }
 
-/// A session in the outbox.
+/// An upload in the outbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// Its number here.
+    /// Number of the session in this store.
     pub session: i64,
-    /// Its identity.
+    /// Id of the session.
     pub id: String,
-    /// How it ended, in the word of the file: one that is being measured, or can be resumed, is not sent by itself.
+    /// Stored name of the session's state: a session that is running or can be resumed is not sent
+    /// automatically.
     pub ended: String,
-    /// Where it is to be sent: the address of the project on the server.
+    /// Destination: address of the project on the server.
     pub url: String,
-    /// What became of it.
+    /// State of the upload.
     pub state: Owed,
-    /// How often it was tried.
+    /// Number of attempts so far.
     pub attempts: u32,
-    /// Not tried again before, in milliseconds since the Unix epoch.
+    /// Time of the next attempt, in milliseconds since the Unix epoch.
     pub next_unix_ms: i64,
     /// Why the last attempt failed.
     pub reason: Option<String>,
-    /// When the server took it, in milliseconds since the Unix epoch.
+    /// Time of the server's confirmation, in milliseconds since the Unix epoch.
     pub sent_unix_ms: Option<i64>,
 }
 
-/// How long a session is left to the process that sends it, in milliseconds.
+/// Duration of a process's claim on an upload, in milliseconds.
 const CLAIM_MS: i64 = 60_000;
-/// How long a session may be held back at most, in milliseconds, whatever a server asks for. Beyond twice that, the clock was
-/// another one.
+/// Maximum delay of an upload in milliseconds, whatever the server asks for. A delay of more than
+/// twice this means that the clock was changed.
 pub const LONGEST_HOLD_MS: i64 = 3_600_000;
 
-/// Which sessions are to be sent now.
+/// Selects the uploads to claim.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// Their numbers; none means all that are over.
+    /// Numbers of the sessions; empty for all complete sessions.
     pub sessions: &'a [i64],
-    /// The only place that they are sent to.
+    /// Limits the selection to one destination.
     pub url: Option<&'a str>,
-    /// In milliseconds since the Unix epoch.
+    /// Current time in milliseconds since the Unix epoch.
     pub now_unix_ms: i64,
 }
 
 impl Store {
-    /// Notes that a session is to be pushed to a project of a server. One that was refused is tried again; one that was
-    /// sent stays so.
+    /// Queues a session for upload to a project of a server. A rejected upload is retried; a sent
+    /// one stays sent.
     ///
     /// # Errors
-    /// No such session, or the file fails.
+    /// No such session, or the database fails.
     pub fn owe(&mut self, session: i64, url: &str, now_unix_ms: i64) -> anyhow::Result<()> {
         self.state(session)?;
         self.change(|file| {
@@ -97,10 +98,10 @@ impl Store {
         })
     }
 
-    /// Everything in the outbox, the oldest session first.
+    /// Returns all uploads, oldest session first.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn outbox(&self) -> anyhow::Result<Vec<Item>> {
         let sql = sql!(
             "SELECT outbox.session, session.id, session.state, url, outbox.state, attempts,
@@ -111,10 +112,10 @@ impl Store {
         self.rows(sql, given![], item_of)
     }
 
-    /// Lets everything that waits be tried at once, whatever was decided after earlier failures.
+    /// Makes all waiting uploads due immediately, overriding backoff.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn hurry_outbox(&mut self) -> anyhow::Result<()> {
         self.change(|file| {
             let sql = sql!("UPDATE outbox SET next_unix_ms = 0 WHERE state = 'waiting'");
@@ -123,10 +124,10 @@ impl Store {
         })
     }
 
-    /// Lets nothing that waits for a place be tried before a time.
+    /// Delays all waiting uploads to a destination until this time.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn hold_outbox(&mut self, url: &str, until_unix_ms: i64) -> anyhow::Result<()> {
         self.change(|file| {
             let sql =
@@ -136,15 +137,15 @@ impl Store {
         })
     }
 
-    /// Claims the next of the sessions that wait, until the claim ends. One that can be resumed is claimed only where it is
-    /// among `numbers`; of an empty list every session is.
+    /// Claims the next upload that is due. The claim expires after a minute. A session that can be
+    /// resumed is claimed only if it is listed in `wanted.sessions`.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn claim(&mut self, wanted: &Wanted<'_>) -> anyhow::Result<Option<Item>> {
         let numbers = serde_json::to_string(wanted.sessions)?;
         self.change(|file| {
-            // A time too far ahead was set before the clock was put back.
+            // A time too far in the future was set before the clock was set back.
             let found: Option<(i64, String)> = file.first(
                 sql!(
                     "SELECT outbox.session, url FROM outbox
@@ -189,10 +190,10 @@ impl Store {
         })
     }
 
-    /// Keeps what became of an attempt, and ends the claim.
+    /// Records the outcome of an attempt and releases the claim.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn settle_owed(&mut self, item: &Item) -> anyhow::Result<()> {
         self.change(|file| {
             file.execute(

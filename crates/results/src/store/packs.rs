@@ -1,34 +1,35 @@
-//! The points of a series, the first of them in one piece, and how far they were searched.
+//! Caches for long series: the first points packed into one blob, and the state of the change
+//! search.
 //!
-//! A course of hundreds of points costs more to read row by row than to search. Both a pack and a walk follow from the points:
-//! the database itself forgets a pack whose points change, and a walk says which points it has seen. Start at
-//! [`Store::points`].
+//! Reading hundreds of points row by row costs more than searching them. Packs and detector states
+//! are derived from points: triggers delete a pack whose points change, and a state records which
+//! points it has seen. Start at [`Store::points`].
 
 use super::Store;
 use super::database::{Database, Row, given, sql};
 use super::points::{StoredPoint, point_at};
 use speedwell_model::{Point, PointKind};
 
-/// Fewer points are read and searched as fast from the beginning.
+/// Shorter series are not cached: reading and searching them from the beginning is as fast.
 const KEPT_FROM: usize = 128;
-/// A pack is made anew as soon as this share of the points is not in it.
+/// A pack is rebuilt once at least one in this number of points is outside it.
 const LOOSE_SHARE: usize = 16;
 
-/// Stands for "no such number": a quiet NaN with a payload that no arithmetic produces.
+/// Marks a missing number: a quiet NaN with a payload that no arithmetic produces.
 const NO_NUMBER: u64 = 0x7ff8_0000_5350_574c;
-/// Stands for "of no revision".
+/// Marks a missing revision.
 const NO_REVISION: i64 = i64::MIN;
-/// Little-endian words of eight bytes that a point takes.
+/// Little-endian 8-byte words per point.
 const WORDS: usize = 9;
 
-/// What is kept of a search, so that the next one goes on where it ended.
+/// Cacheable results of a search, so that the next one can continue from there.
 #[derive(Debug, Default)]
 pub struct Searched {
     packs: Vec<Pack>,
     walks: Vec<(i64, Vec<Vec<u8>>)>,
 }
 
-/// The points of a series up to one of its sessions.
+/// The packed points of a series up to one of its sessions.
 #[derive(Debug)]
 struct Pack {
     series: i64,
@@ -39,14 +40,14 @@ struct Pack {
 }
 
 impl Searched {
-    /// Keeps these walks along a series of so many points, one for each work.
+    /// Adds the detector states of a series with this number of points, one for each work.
     pub fn add_walks(&mut self, series: i64, points: usize, walks: Vec<Vec<u8>>) {
         if points >= KEPT_FROM {
             self.walks.push((series, walks));
         }
     }
 
-    /// Keeps these points of a series in one piece: all of them, as [`Store::points`] gave them.
+    /// Packs the points of a series: all of them, as returned by [`Store::points`].
     pub fn add_points(&mut self, course: &StoredCourse) {
         let points = &course.points;
         if points.len() < KEPT_FROM || LOOSE_SHARE * course.loose < points.len() {
@@ -64,28 +65,28 @@ impl Searched {
     }
 }
 
-/// The points of a series, in the order of their sessions' beginnings.
+/// The points of a series, ordered by the start of their sessions.
 #[derive(Debug, Default)]
 pub struct StoredCourse {
-    /// The points.
+    /// Its points.
     pub points: Vec<StoredPoint>,
-    /// How many of them are not kept in one piece.
+    /// Number of points outside the pack.
     loose: usize,
 }
 
 impl Store {
-    /// The points of a series, in the order of their sessions' beginnings.
+    /// Returns the points of a series, ordered by the start of their sessions.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn points(&self, series: i64) -> anyhow::Result<Vec<StoredPoint>> {
         Ok(self.course(series, usize::MAX)?.points)
     }
 
-    /// At most so many points of a series, those of the sessions that began last.
+    /// Returns up to `most` points of a series, those of the latest sessions.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn course(&self, series: i64, most: usize) -> anyhow::Result<StoredCourse> {
         let sql = sql!("SELECT packed FROM point_pack WHERE series = $1");
         let read = |row: Row<'_>| Ok(row.bytes_or_null(0)?.and_then(|pack| unpack(series, pack)));
@@ -114,19 +115,19 @@ impl Store {
         })
     }
 
-    /// How far the points of a series were searched along a branch, for each work.
+    /// Returns the detector states of a series along a branch, one for each work.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn walks(&self, series: i64, branch: &str) -> anyhow::Result<Vec<Vec<u8>>> {
         let sql = sql!("SELECT state FROM walk WHERE series = $1 AND branch = $2 ORDER BY place");
         self.rows(sql, given![series, branch], |row| row.get(0))
     }
 
-    /// Keeps what a search along a branch found out, all of it in one transaction.
+    /// Stores the results of a search along a branch in one transaction.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn keep_searched(&mut self, branch: &str, searched: &Searched) -> anyhow::Result<()> {
         let Searched { packs, walks } = searched;
         if packs.is_empty() && walks.is_empty() {
@@ -155,7 +156,7 @@ impl Store {
     }
 }
 
-/// Keeps a pack, unless there are other points by now than it was made of.
+/// Stores a pack, unless the points have changed since it was built.
 fn keep_pack(file: &Database, pack: &Pack) -> anyhow::Result<()> {
     let Pack {
         series,
@@ -185,8 +186,8 @@ fn keep_pack(file: &Database, pack: &Pack) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The works, each with its length before it and ended by a length of 0, then [`WORDS`] words for each point. `None` if there are
-/// too many works, or one without a name.
+/// Packs points: the works, each preceded by its length and terminated by a length of 0, then
+/// [`WORDS`] words per point. `None` if there are too many works or one with an empty name.
 fn pack(points: &[StoredPoint]) -> Option<Vec<u8>> {
     let mut works: Vec<&str> = Vec::new();
     let mut words = Vec::with_capacity(points.len() * WORDS);
@@ -221,7 +222,7 @@ fn pack(points: &[StoredPoint]) -> Option<Vec<u8>> {
     }
     let mut packed = Vec::new();
     for work in works {
-        // A length of 0 ends them.
+        // A length of 0 terminates the list.
         let length = u32::try_from(work.len())
             .ok()
             .filter(|length| *length > 0)?;
@@ -233,7 +234,7 @@ fn pack(points: &[StoredPoint]) -> Option<Vec<u8>> {
     Some(packed)
 }
 
-/// The points of a pack; `None` if it is none.
+/// Unpacks points; `None` if the bytes are not a pack.
 fn unpack(series: i64, mut packed: &[u8]) -> Option<Vec<StoredPoint>> {
     let mut works: Vec<&str> = Vec::new();
     loop {
@@ -298,7 +299,7 @@ mod tests {
         Better, Machine, Metric, Revision, SeriesKey, SessionPoint, SessionPoints, State,
     };
 
-    /// A session that began then, with a point of each kind in series 1.
+    /// Stores a session that started at `at_unix_ms`, with a point of each kind in series 1.
     fn measure(store: &mut Store, at_unix_ms: i64) -> i64 {
         let mut session = Story::fixed(&["default"], 1).session();
         session.runs.clear();

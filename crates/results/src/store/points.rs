@@ -1,6 +1,7 @@
-//! Points: what every session says of each series, kept so that a trend reads no runs.
+//! Points: one summary per session and series, stored so that a trend reads no runs.
 //!
-//! They follow from sessions. A session that has none yet gets them when somebody looks at history.
+//! Points are derived from sessions. A session without points gets them when its history is first
+//! queried.
 
 use super::Store;
 use super::browse::machine_at;
@@ -14,24 +15,24 @@ use speedwell_model::{
 };
 use std::collections::HashMap;
 
-/// The project that a local file is about.
+/// The project of a local file.
 pub(super) const PROJECT: i64 = 1;
 
-/// A series with its number in the file.
+/// A series and its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSeries {
-    /// Its number.
+    /// Number of the series.
     pub number: i64,
-    /// What is measured.
+    /// Case, variant and metric.
     pub key: SeriesKey,
     /// Whether its metric is the primary one of the newest session.
     pub is_primary: bool,
 }
 
-/// Facts, as names and values, with the sessions that they are of.
+/// Environment facts, as names and values, and the sessions that share them.
 pub type SharedFacts = (Vec<(String, String)>, Vec<i64>);
 
-/// A point as it lies in the file.
+/// A point with the numbers it refers to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredPoint {
     /// Number of the series.
@@ -40,28 +41,28 @@ pub struct StoredPoint {
     pub session: i64,
     /// When the session began, in milliseconds since the Unix epoch.
     pub at_unix_ms: i64,
-    /// Number of the revision, where it is known.
+    /// Number of the revision, if known.
     pub revision: Option<i64>,
     /// Number of the machine.
     pub machine: i64,
-    /// What was measured.
+    /// The point.
     pub point: Point,
 }
 
 impl Store {
-    /// The sessions whose points are missing, the newest first.
+    /// Returns the sessions without points, newest first.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn sessions_without_points(&self) -> anyhow::Result<Vec<i64>> {
         let sql = sql!("SELECT session FROM unsummarised ORDER BY session DESC");
         self.rows(sql, given![], |row| row.get(0))
     }
 
-    /// Keeps the points of a session.
+    /// Stores the points of a session.
     ///
     /// # Errors
-    /// No such session, or the file fails.
+    /// No such session, or the database fails.
     pub fn keep_points(&mut self, session: i64, of: &SessionPoints) -> anyhow::Result<()> {
         self.change(|file| {
             let at: i64 = file.one(
@@ -97,10 +98,11 @@ impl Store {
         })
     }
 
-    /// Cases with the revisions of which a machine has a point of them in which changes are looked for.
+    /// Returns case, metric and revision of every point of a machine that change detection
+    /// considers.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn measured_on(&self, machine: &str) -> anyhow::Result<Vec<[String; 3]>> {
         let sql = sql!(
             "SELECT DISTINCT series.case_id, series.metric, revision.id FROM point
@@ -114,12 +116,12 @@ impl Store {
         })
     }
 
-    /// What failed in the sessions on a line.
+    /// Returns the failures of the sessions on a line.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn failures_on(&self, branch: &str) -> anyhow::Result<LineFailures> {
-        // From the failures to their places: they are fewer than the revisions of the line.
+        // Join from the failures: they are fewer than the revisions of the line.
         let sql = sql!(
             "SELECT position, committed_unix_ms, revision.id, session.number, failure.detail, design
              FROM failure CROSS JOIN session CROSS JOIN origin CROSS JOIN revision CROSS JOIN line
@@ -150,12 +152,13 @@ impl Store {
         Ok(LineFailures { all })
     }
 
-    /// Revisions that could not be built when their points were to be measured later, with the command and the session.
+    /// Returns revisions that failed to build during a backfill, with the build command and the
+    /// session.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn failed_backfills(&self) -> anyhow::Result<Vec<(String, String, i64)>> {
-        // The text is searched first, because the sessions of that purpose are few.
+        // Filter by text first, because backfill sessions are few.
         let sql = sql!(
             "SELECT origin.revision, variants, session.number, design, failure.detail FROM session
              JOIN origin ON origin.session = session.number
@@ -182,10 +185,10 @@ impl Store {
         Ok(found)
     }
 
-    /// All series, in the order of their first session.
+    /// Returns all series, in the order of their first session.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn series(&self) -> anyhow::Result<Vec<StoredSeries>> {
         let sql = sql!(
             "SELECT number, case_id, variant, metric, unit, better, place FROM series
@@ -218,39 +221,40 @@ impl Store {
             .collect()
     }
 
-    /// The number of the machine that a session was measured on, once it has points.
+    /// Returns the number of the machine that measured a session, once the session has points.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn machine_of(&self, session: i64) -> anyhow::Result<Option<i64>> {
         let sql = sql!("SELECT machine FROM session_machine WHERE session = $1");
         self.first_row(sql, given![session], |row| row.get(0))
     }
 
-    /// A machine by its number.
+    /// Returns a machine by its number.
     ///
     /// # Errors
-    /// The file fails, or there is none of that number.
+    /// The database fails, or no machine has that number.
     pub fn machine(&self, number: i64) -> anyhow::Result<Machine> {
         let sql = sql!("SELECT id, name, label, class FROM machine WHERE number = $1");
         let found = self.first_row(sql, given![number], |row| machine_at(row, 0))?;
         found.with_context(|| format!("there is no machine {number}"))
     }
 
-    /// The facts that can move figures, as they were in a session.
+    /// Returns the environment facts of a session, which can affect results.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn circumstances(&self, session: i64) -> anyhow::Result<Vec<(String, String)>> {
         let sql = sql!("SELECT surroundings FROM session_machine WHERE session = $1");
         let text: Option<String> = self.first_row(sql, given![session], |row| row.get(0))?;
         text.as_deref().map_or(Ok(Vec::new()), from_json)
     }
 
-    /// The facts of some sessions, each set of them once with the sessions that have it. Those without points are missing.
+    /// Returns the distinct sets of environment facts of some sessions, each with the sessions that
+    /// share it. Sessions without points are omitted.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn circumstances_of(&self, sessions: &[i64]) -> anyhow::Result<Vec<SharedFacts>> {
         let sql = sql!(
             "SELECT surroundings, session FROM session_machine WHERE session IN {{numbers:1}}
@@ -268,10 +272,10 @@ impl Store {
             .collect()
     }
 
-    /// The facts of the newest thousand sessions on a machine, each set of them once.
+    /// Returns the distinct sets of facts of the newest thousand sessions on a machine.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn circumstances_on(&self, machine: i64) -> anyhow::Result<Vec<Vec<(String, String)>>> {
         let sql = sql!(
             "SELECT DISTINCT surroundings FROM (
@@ -284,7 +288,7 @@ impl Store {
     }
 }
 
-/// A point, its columns in the order of [`Store::course`](super::Store::course).
+/// Reads a point from a row with the columns of [`Store::course`](super::Store::course).
 pub(super) fn point_at(series: i64, row: &Row<'_>) -> Result<StoredPoint, Error> {
     let low: Option<f64> = row.get(5)?;
     Ok(StoredPoint {
@@ -305,20 +309,21 @@ pub(super) fn point_at(series: i64, row: &Row<'_>) -> Result<StoredPoint, Error>
     })
 }
 
-/// A kind that a later version may have added is not searched by mistake: it is taken for a selected sample.
+/// Parses a point kind. An unknown kind of a later version maps to one that change detection
+/// ignores.
 fn kind_of(name: &str) -> PointKind {
     let known = PointKind::NAMES.iter().find(|(_, known)| *known == name);
     known.map_or(PointKind::Confirm, |(kind, _)| *kind)
 }
 
-/// What failed in the sessions on a line, in the order of the line.
+/// Failures of the sessions on a line, in line order.
 #[derive(Debug, Clone, Default)]
 pub struct LineFailures {
     all: Vec<(Landmark, FailureKeys)>,
 }
 
 impl LineFailures {
-    /// The sessions in which a case of a variant failed.
+    /// Returns the sessions in which a case of a variant failed.
     pub fn of(&self, case: &str, variant: &str) -> Vec<Landmark> {
         let own = self
             .all
@@ -330,7 +335,7 @@ impl LineFailures {
     }
 }
 
-/// What is read of a stored failure.
+/// Keys of a stored failure.
 #[derive(Debug, Clone, Deserialize)]
 struct FailureKeys {
     step: Option<String>,
@@ -339,8 +344,8 @@ struct FailureKeys {
 }
 
 impl FailureKeys {
-    /// Whether it concerns the case under the variant. A revision that cannot be built fails for all cases, and a failure
-    /// that names no variant for all variants.
+    /// Returns whether the failure concerns the case and variant. A failed build affects all cases,
+    /// and a failure without a variant all variants.
     fn is_of(&self, case: &str, variant: &str) -> bool {
         let concerns_case =
             self.case.as_deref() == Some(case) || self.step.as_deref() == Some("build");
@@ -348,13 +353,13 @@ impl FailureKeys {
     }
 }
 
-/// What is read of a stored design.
+/// Keys of a stored design.
 #[derive(Deserialize)]
 struct DesignKeys {
     purpose: Option<String>,
 }
 
-/// How the first of the stored variants is built; empty where it is not.
+/// Returns the build command of the first stored variant; empty if it is not built.
 fn build_command(variants: &str) -> anyhow::Result<String> {
     let variants: serde_json::Value = from_json(variants)?;
     let command = variants.pointer("/0/worktree/build/command");
@@ -362,15 +367,14 @@ fn build_command(variants: &str) -> anyhow::Result<String> {
     Ok(command.unwrap_or_default().to_owned())
 }
 
-/// Where a point goes.
 struct Placed {
     series: i64,
     revision: Option<i64>,
-    /// In its series: a session with several revisions of one thing has several points there.
+    /// Index in its series: a session with several revisions of one thing has several points there.
     place: i64,
 }
 
-/// Enters the series and revisions of points, what is known of a revision once.
+/// Inserts the series and revisions of points. A revision that occurs repeatedly is inserted once.
 fn place_points(file: &Database, points: &[SessionPoint]) -> anyhow::Result<Vec<Placed>> {
     let mut places: HashMap<i64, i64> = HashMap::new();
     let mut revisions: HashMap<&str, (&Revision, i64)> = HashMap::new();
@@ -399,7 +403,7 @@ fn place_points(file: &Database, points: &[SessionPoint]) -> anyhow::Result<Vec<
     Ok(placed)
 }
 
-/// The row of a point of a session, which began at some time on some machine.
+/// Returns the row of a point, given the number, start and machine of its session.
 fn point_row<'p>(
     (session, at, machine): (i64, i64, i64),
     found: &'p SessionPoint,
@@ -424,7 +428,7 @@ fn point_row<'p>(
     ]
 }
 
-/// Updated first: an insertion that meets what is there would take a number on a server, and numbers would have gaps.
+/// Updates first: on PostgreSQL, an upsert that conflicts consumes a number and leaves a gap.
 fn keep_machine(file: &Database, machine: &Machine, at: i64) -> Result<i64, Error> {
     let known = file.first(
         sql!(
@@ -456,7 +460,8 @@ fn keep_machine(file: &Database, machine: &Machine, at: i64) -> Result<i64, Erro
     )
 }
 
-/// The number of a series; `place` is that of its metric. What is known already is read only, which costs less.
+/// Returns the number of a series, inserting it if needed; `place` is the index of its metric.
+/// Looks it up first, which is cheaper.
 pub(super) fn keep_series(file: &Database, key: &SeriesKey, place: usize) -> Result<i64, Error> {
     let row = given![
         PROJECT,
@@ -491,7 +496,8 @@ pub(super) fn keep_series(file: &Database, key: &SeriesKey, place: usize) -> Res
     )
 }
 
-/// The number of a revision. What is known of it grows, and is never forgotten.
+/// Returns the number of a revision, inserting it if needed. Fills in missing facts and never drops
+/// known ones.
 pub(super) fn keep_revision(file: &Database, revision: &Revision) -> anyhow::Result<i64> {
     let known = file.first(
         sql!(

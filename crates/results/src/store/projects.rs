@@ -1,7 +1,8 @@
-//! The projects of a server. Each has tables of its own, in a file or a schema beside those that the server was started
-//! with, so that no statement can reach into another project, whatever it says.
+//! The projects of a server. Each has its own tables, in a file or schema beside those the server
+//! was started with, so that no statement can access another project.
 //!
-//! The first project, without a name, is what the tables of the start hold themselves: a local file knows no other.
+//! The first project has no name and uses the tables the server was started with; a local file has
+//! only this one.
 
 use super::Store;
 use super::database::{Row, given, sql};
@@ -11,23 +12,23 @@ use std::path::{Path, PathBuf};
 /// A project of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
-    /// Its number; 1 is the one of the tables of the start.
+    /// Number of the project; 1 is the first project.
     pub number: i64,
-    /// What it is called in addresses; empty for the first.
+    /// Name in URLs; empty for the first project.
     pub name: String,
-    /// Whether it is read without a token.
+    /// Whether it can be read without a token.
     pub is_public: bool,
 }
 
-/// Letters of the longest name.
+/// Maximum length of a name.
 const LONGEST: usize = 64;
 
-/// First parts of addresses that mean something else.
+/// Names that would clash with other paths.
 const RESERVED: [&str; 7] = [
     "api", "static", "login", "logout", "settings", "health", "metrics",
 ];
 
-/// Why `name` cannot be that of a project; `None` if it can.
+/// Returns why `name` cannot be a project name; `None` if it can.
 pub fn unfit_project(name: &str) -> Option<&'static str> {
     let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let begins_well = name.bytes().next().is_some_and(is_letter);
@@ -40,10 +41,10 @@ pub fn unfit_project(name: &str) -> Option<&'static str> {
 }
 
 impl Store {
-    /// All projects, the first one first and the others by name.
+    /// Returns all projects, the first project before the others, which are sorted by name.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn projects(&self) -> anyhow::Result<Vec<Project>> {
         let sql = sql!(
             "SELECT number, name, is_public FROM project
@@ -52,19 +53,19 @@ impl Store {
         self.rows(sql, given![], project_of)
     }
 
-    /// A project by its name.
+    /// Returns a project by its name.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn project(&self, name: &str) -> anyhow::Result<Option<Project>> {
         let sql = sql!("SELECT number, name, is_public FROM project WHERE name = $1");
         self.first_row(sql, given![name], project_of)
     }
 
-    /// Adds a project, unless it is here, and makes its tables.
+    /// Creates a project and its tables, unless it exists.
     ///
     /// # Errors
-    /// It cannot be called so; the tables cannot be made, or the file fails.
+    /// The name is invalid, the tables cannot be created, or the database fails.
     pub fn add_project(&mut self, name: &str) -> anyhow::Result<Project> {
         if let Some(why) = unfit_project(name) {
             anyhow::bail!("'{name}' cannot be a project: {why}");
@@ -83,10 +84,10 @@ impl Store {
         Ok(project)
     }
 
-    /// Lets everybody read a project, or only those with a token.
+    /// Makes a project readable for everyone, or only with a token.
     ///
     /// # Errors
-    /// There is no such project, or the file fails.
+    /// The project does not exist, or the database fails.
     pub fn publish(&mut self, name: &str, is_public: bool) -> anyhow::Result<()> {
         self.change(|file| {
             let sql = sql!("UPDATE project SET is_public = $1 WHERE name = $2");
@@ -96,15 +97,15 @@ impl Store {
         })
     }
 
-    /// The folder of the other projects of a file: `results.projects` beside `results.db`.
+    /// Returns the folder of a file's other projects: `results.projects` beside `results.db`.
     pub fn projects_folder(path: &Path) -> PathBuf {
         path.with_extension("projects")
     }
 
-    /// Where the tables of a project are, to be opened as any others.
+    /// Returns the path or address of a project's tables, for [`Store::open`].
     ///
     /// # Errors
-    /// The server cannot be asked for the schema that its address leads to.
+    /// The server cannot be asked for the schema of its address.
     pub fn path_of(&self, project: &Project) -> anyhow::Result<PathBuf> {
         if project.number == 1 {
             return Ok(self.path.clone());
@@ -126,12 +127,13 @@ fn project_of(row: Row<'_>) -> Result<Project, super::database::Error> {
     })
 }
 
-/// `results.projects/core.db` beside `results.db`.
+/// Returns `results.projects/core.db` beside `results.db`.
 fn beside(path: &Path, name: &str) -> PathBuf {
     Store::projects_folder(path).join(format!("{name}.db"))
 }
 
-/// The address with which a server finds the tables of `schema`: of several such options the last one counts.
+/// Returns the address with a search path of `schema`. Of several such options, the last one
+/// counts.
 fn led_to(address: &str, schema: &str) -> String {
     let option = format!("-csearch_path%3D{schema}");
     let Some((place, options)) = address.split_once('?') else {
@@ -174,7 +176,7 @@ mod tests {
             assert_eq!(open(&core).insert(&session).unwrap(), 1);
             assert_eq!(open(&other).count(&SessionFilter::default()).unwrap(), 0);
             assert_eq!(store.count(&SessionFilter::default()).unwrap(), 0);
-            // The same identity says nothing of whether another project has it.
+            // Inserting the same id does not reveal whether another project has it.
             let session = Session {
                 started_unix_ms: 7,
                 ..session

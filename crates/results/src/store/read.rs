@@ -1,4 +1,4 @@
-//! Reads a session back, exactly as it was told to the store.
+//! Loads a session; round-trips exactly.
 
 use super::Store;
 use super::database::{Column, Database, Error, Given, Purpose, Row, Statement, given, sql};
@@ -12,19 +12,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 impl Store {
-    /// The whole session.
+    /// Loads a session.
     ///
     /// # Errors
-    /// No such session, or the file fails or holds something that this program cannot read.
+    /// No such session, or the database fails or holds data that this version cannot read.
     pub fn session(&self, number: i64) -> anyhow::Result<Session> {
-        // One transaction: a session that is being recorded is seen as it was at one moment.
+        // One transaction, to get a consistent snapshot of a session that is being recorded.
         let read = self
             .database
             .transaction(Purpose::Reading, |_| self.session_at_this_moment(number));
         read.map_err(|error| self.in_words(error))
     }
 
-    /// The session without its runs, of which there may be millions.
+    /// Loads a session without its runs, of which there may be millions.
     ///
     /// # Errors
     /// As for [`Store::session`].
@@ -35,7 +35,7 @@ impl Store {
         read.map_err(|error| self.in_words(error))
     }
 
-    /// The runs of some slots of a session, in order of execution.
+    /// Loads the runs of some slots of a session, in order of execution.
     ///
     /// # Errors
     /// As for [`Store::session`].
@@ -47,7 +47,7 @@ impl Store {
         read.map_err(|error| self.in_words(error))
     }
 
-    /// The whole session, where a transaction is open.
+    /// Loads a session within an open transaction.
     pub(super) fn session_at_this_moment(&self, number: i64) -> anyhow::Result<Session> {
         let mut session = self.without_runs(number)?;
         let mut reader = RunReader::new(&self.database, &session);
@@ -57,7 +57,7 @@ impl Store {
         Ok(session)
     }
 
-    /// The session without its runs, where a transaction is open.
+    /// Loads a session without its runs, within an open transaction.
     pub(super) fn without_runs(&self, number: i64) -> anyhow::Result<Session> {
         let file = &self.database;
         let mut session = self.header(number)?;
@@ -70,21 +70,21 @@ impl Store {
         Ok(session)
     }
 
-    /// The plan that was handed to [`Store::begin`]; `None` for imported sessions.
+    /// Returns the plan passed to [`Store::begin`]; `None` for imported sessions.
     ///
     /// # Errors
-    /// No such session, or the file fails.
+    /// No such session, or the database fails.
     pub fn plan(&self, number: i64) -> anyhow::Result<Option<String>> {
         self.of_session(sql!("SELECT plan FROM session WHERE number = $1"), number)
     }
 
-    /// The slots that are over and will not be executed again.
+    /// Returns the completed slots, which will not run again.
     ///
     /// # Errors
-    /// No such session, or the file fails.
+    /// No such session, or the database fails.
     pub fn finished_slots(&self, number: i64) -> anyhow::Result<BTreeSet<u32>> {
         self.state(number)?;
-        // A slot is finished if its rows say so, or if it is known to have none.
+        // A slot is complete if its rows say so, or if it is recorded as empty.
         let sql = sql!(
             "SELECT slot FROM run WHERE session = $1 AND slot_done <> 0
              UNION SELECT slot FROM failure
@@ -94,20 +94,21 @@ impl Store {
         self.rows(sql, given![number], |row| row.get(0))
     }
 
-    /// Those of them that gave neither a run nor a failure.
+    /// Returns the completed slots that produced neither a run nor a failure.
     ///
     /// # Errors
-    /// No such session, or the file fails.
+    /// No such session, or the database fails.
     pub fn silent_slots(&self, number: i64) -> anyhow::Result<BTreeSet<u32>> {
         self.state(number)?;
         let sql = sql!("SELECT slot FROM empty_slot WHERE session = $1");
         self.rows(sql, given![number], |row| row.get(0))
     }
 
-    /// The ids of the cases that need no more runs, with how many planned runs each was spared.
+    /// Returns the ids of the cases that need no more runs, with the number of planned runs saved
+    /// for each.
     ///
     /// # Errors
-    /// No such session, or the file fails.
+    /// No such session, or the database fails.
     pub fn decided_cases(&self, number: i64) -> anyhow::Result<BTreeMap<String, usize>> {
         self.state(number)?;
         let sql = sql!("SELECT id, saved_runs FROM case_decided WHERE session = $1");
@@ -116,17 +117,17 @@ impl Store {
         })
     }
 
-    /// How the session ended, or that it has not.
+    /// Returns the state of the session.
     ///
     /// # Errors
-    /// No such session, or the file fails.
+    /// No such session, or the database fails.
     pub fn state(&self, number: i64) -> anyhow::Result<State> {
         let sql = sql!("SELECT state FROM session WHERE number = $1");
         let name: String = self.of_session(sql, number)?;
         state_of(&name)
     }
 
-    /// One column of the session's row.
+    /// Reads one column of the session's row.
     fn of_session<T: Column>(
         &self,
         statement: &'static Statement,
@@ -136,7 +137,7 @@ impl Store {
         found.ok_or_else(|| anyhow!("there is no session @{number}"))
     }
 
-    /// The first row of a query.
+    /// Returns the first row of a query.
     pub(super) fn first_row<T>(
         &self,
         statement: &'static Statement,
@@ -147,7 +148,7 @@ impl Store {
         first.map_err(|error| self.explain(error))
     }
 
-    /// The rows of a query.
+    /// Returns the rows of a query.
     pub(super) fn rows<T, C: FromIterator<T>>(
         &self,
         statement: &'static Statement,
@@ -208,7 +209,7 @@ impl Store {
     }
 }
 
-/// What the session showed of its machine, if it was measured for that.
+/// Returns the session's calibration of its machine, if it is a calibration session.
 fn calibration(file: &Database, session: i64) -> Result<Option<Calibration>, Error> {
     let sql = sql!(
         "SELECT started_unix_ms, comparisons, false_alarms, expected_low, expected_high
@@ -226,7 +227,7 @@ fn calibration(file: &Database, session: i64) -> Result<Option<Calibration>, Err
     })
 }
 
-/// A column of texts that belong to a session.
+/// Reads a text column from the rows of a session.
 fn texts(
     file: &Database,
     statement: &'static Statement,
@@ -248,7 +249,7 @@ fn metrics(file: &Database, session: i64) -> anyhow::Result<Vec<Metric>> {
     Ok(metrics)
 }
 
-/// The direction of that name, for a metric.
+/// Parses the direction of a metric.
 pub(super) fn better_of(name: &str, metric: &str) -> anyhow::Result<Better> {
     match name {
         "higher" => Ok(Better::Higher),
@@ -258,7 +259,7 @@ pub(super) fn better_of(name: &str, metric: &str) -> anyhow::Result<Better> {
     }
 }
 
-/// Reads runs with their samples, all of a session or those of one case.
+/// Reads runs with their samples, for a whole session or one case.
 pub(super) struct RunReader<'a> {
     names: Names<'a>,
     metrics: Vec<Arc<str>>,
@@ -266,7 +267,7 @@ pub(super) struct RunReader<'a> {
 }
 
 impl<'a> RunReader<'a> {
-    /// A reader for runs of `session`.
+    /// Creates a reader for runs of `session`.
     pub fn new(file: &'a Database, session: &Session) -> RunReader<'a> {
         let metrics = session.metrics.iter();
         RunReader {
@@ -276,7 +277,7 @@ impl<'a> RunReader<'a> {
         }
     }
 
-    /// All runs in order of execution.
+    /// Returns all runs in order of execution.
     fn all(&mut self, session: i64) -> anyhow::Result<Vec<Run>> {
         let mut found = Vec::new();
         self.each(session, &mut |run| {
@@ -286,7 +287,7 @@ impl<'a> RunReader<'a> {
         Ok(found)
     }
 
-    /// Hands all runs out in order of execution, one at a time.
+    /// Passes all runs to `visit` in order of execution, one at a time.
     pub fn each(
         &mut self,
         session: i64,
@@ -307,7 +308,7 @@ impl<'a> RunReader<'a> {
         self.read([runs, samples], given![session], &mut |_, run| visit(run))
     }
 
-    /// The runs of one case in order of execution, each behind its place in that of the session.
+    /// Returns the runs of one case in order of execution, each with its index in the session.
     pub fn of_case(&mut self, session: i64, case: i64) -> anyhow::Result<Vec<(i64, Run)>> {
         let runs = sql!(
             "SELECT place, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
@@ -332,7 +333,7 @@ impl<'a> RunReader<'a> {
         Ok(found)
     }
 
-    /// The runs of some slots in order of execution.
+    /// Returns the runs of some slots in order of execution.
     fn of_slots(&mut self, session: i64, slots: &BTreeSet<u32>) -> anyhow::Result<Vec<Run>> {
         let runs = sql!(
             "SELECT place, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
@@ -357,7 +358,7 @@ impl<'a> RunReader<'a> {
         Ok(found)
     }
 
-    /// Both tables are clustered by session and run, so they are walked side by side, each row once.
+    /// Merges the two queries, reading each row once: both tables are clustered by session and run.
     fn read(
         &mut self,
         [runs, samples]: [&'static Statement; 2],
@@ -375,7 +376,7 @@ impl<'a> RunReader<'a> {
             while let Some(sample) =
                 sample_row.filter(|sample| sample.get(0).is_ok_and(|of: i64| of <= place))
             {
-                // Those of a run that was set aside are passed over.
+                // Skip the samples of runs that were set aside.
                 if sample.get::<i64>(0)? == place {
                     unpack(&sample, &self.metrics, &mut self.unpacking)?;
                 }
@@ -460,7 +461,7 @@ fn run(row: &Row<'_>, names: &mut Names<'_>, samples: Vec<Sample>) -> anyhow::Re
     })
 }
 
-/// Cases and variants met so far: all runs of a case share one.
+/// Interns cases and variants: all runs of a case share one.
 struct Names<'a> {
     file: &'a Database,
     cases: HashMap<i64, Arc<Case>>,

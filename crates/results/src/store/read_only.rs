@@ -1,7 +1,9 @@
-//! Reading a results file that cannot be written: of another user, on a medium that is mounted so, in an archive.
+//! Reads a results file that cannot be written: one of another user, on a read-only mount, in an
+//! archive.
 //!
-//! A database with write-ahead logging needs files beside it even to be read, and one of an earlier version has to
-//! be brought up to date. Decides what is done where neither is possible. Start at [`Store::open_to_read`].
+//! A database with write-ahead logging needs files beside it even for reading, and one of an
+//! earlier version needs migration. Decides what to do if that is impossible. Start at
+//! [`Store::open_to_read`].
 
 use super::Store;
 use super::schema::{self, Kind};
@@ -13,12 +15,12 @@ use speedwell_process::Scratch;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How often a file is copied that changes meanwhile.
+/// How often to copy a file that changes during the copy.
 const TRIES: usize = 5;
 
 impl Store {
-    /// Opens the results file at `path` to look something up. A file that cannot be written is read as it is; any
-    /// other is opened as by [`Store::open`].
+    /// Opens the results file at `path` for reading. A read-only file is read in place or from a
+    /// copy; any other is opened as by [`Store::open`].
     ///
     /// # Errors
     /// As for [`Store::open`]; the file cannot be read.
@@ -30,8 +32,8 @@ impl Store {
             .with_context(|| format!("cannot read the results file '{}'", path.display()))
     }
 
-    /// Like [`Store::open_to_read`], for those who also keep what follows from sessions: where the file cannot be written,
-    /// in a copy that is gone with the process.
+    /// Like [`Store::open_to_read`], for callers that also store derived data: for a read-only
+    /// file, in a temporary copy.
     ///
     /// # Errors
     /// As for [`Store::open_to_read`].
@@ -42,10 +44,10 @@ impl Store {
         Store::open_copy_to_derive(path)
     }
 
-    /// The same in a copy that is gone with the process, also where the file can be written: its disk may be full.
+    /// Opens a temporary copy even if the file is writable: its disk may be full.
     ///
     /// # Errors
-    /// As for [`Store::open_to_read`]; it is not a file.
+    /// As for [`Store::open_to_read`]; or `path` is not a file.
     pub fn open_copy_to_derive(path: &Path) -> anyhow::Result<Store> {
         let copy = || {
             let copy = copied(path)?;
@@ -60,7 +62,7 @@ impl Store {
     }
 }
 
-/// Whether this process may write the file, or make one there.
+/// Returns whether this process may write the file, or create it.
 fn is_writable(path: &Path) -> bool {
     let folder = path
         .parent()
@@ -69,7 +71,7 @@ fn is_writable(path: &Path) -> bool {
     !path.is_file() || (may_write(path) && may_write(folder))
 }
 
-/// Whether this process may write there (faccessat(2)).
+/// Returns whether this process may write to `path` (faccessat(2)).
 fn may_write(path: &Path) -> bool {
     accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
 }
@@ -80,8 +82,8 @@ fn read_only(path: &Path) -> anyhow::Result<Store> {
         path: path.to_owned(),
         _copy: copy,
     };
-    // With the files of a writer beside it, SQLite can read it; without changes that are not in it yet, it is as if
-    // nobody ever wrote (<https://sqlite.org/wal.html#read_only_databases>).
+    // With a writer's files beside it, SQLite can read the database. Without pending changes in the
+    // log, treat it as immutable (<https://sqlite.org/wal.html#read_only_databases>).
     let has_changes = fs::metadata(beside(path, "-wal")).is_ok_and(|data| data.len() > 0);
     let forms: &[&str] = if has_changes {
         &["mode=ro"]
@@ -97,7 +99,7 @@ fn read_only(path: &Path) -> anyhow::Result<Store> {
                     return Ok(store(file, None));
                 }
                 Kind::Ours(_) => break,
-                // What is wrong with it is reported as for any other file.
+                // Report what is wrong as for any other file.
                 Kind::Newer(_) | Kind::Foreign => {
                     return Ok(store(Sqlite::open(path, PATIENCE)?, None));
                 }
@@ -109,7 +111,7 @@ fn read_only(path: &Path) -> anyhow::Result<Store> {
     Ok(store(file, Some(copy)))
 }
 
-/// A copy that can be brought up to date. It is taken again if the original changed meanwhile.
+/// Makes a copy that can be migrated, again if the original changed meanwhile.
 fn copied(path: &Path) -> anyhow::Result<Scratch> {
     let files = [
         (path.to_owned(), "results.db"),
@@ -141,7 +143,7 @@ fn copied(path: &Path) -> anyhow::Result<Scratch> {
     bail!("somebody writes to it all the time\nhint: wait until that program has ended")
 }
 
-/// The file of SQLite beside the database.
+/// Returns the path of SQLite's file with this suffix beside the database.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
@@ -153,7 +155,7 @@ mod tests {
     use super::*;
     use crate::store::{Reference, SessionFilter};
 
-    /// A store with a session, closed; `steps` is its version.
+    /// Creates a store with one session at schema version `steps`, and closes it.
     fn results(folder: &Path, steps: usize) -> PathBuf {
         let path = folder.join("50% #1?.db");
         let file = Sqlite::of_steps(&path, steps).unwrap();
@@ -192,7 +194,7 @@ mod tests {
     fn changes_that_are_only_in_the_log_are_read_too() {
         let folder = tempfile::tempdir().unwrap();
         let path = results(folder.path(), schema::STEPS.len());
-        // A writer that was killed: its log is there, and the index of the log is not.
+        // A killed writer: its log exists, but the index of the log does not.
         let writer = Sqlite::open(&path, PATIENCE).unwrap();
         let later = "INSERT INTO session (number, id, started_unix_ms, state, command, design, variants, environment)
                      VALUES (7, 'b', 6, 'complete', '[]', '{}', '[]', '{}')";

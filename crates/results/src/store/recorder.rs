@@ -1,4 +1,4 @@
-//! Writes a session down while it is being measured.
+//! Records a session while it is being measured.
 
 use super::Store;
 use super::database::{Database, Purpose, given, sql};
@@ -8,12 +8,12 @@ use speedwell_model::{Event, Failure, Metric, Observer, Run, Session, State, Var
 use speedwell_process::Identity;
 use std::collections::BTreeMap;
 
-/// Follows a session and keeps every slot as soon as it is over.
+/// Observes a session and stores each slot as soon as it is complete.
 ///
-/// What belongs to one slot (its runs or its failure, and the mark that it is done) is held in
-/// memory until [`Event::SlotsDone`] and then committed at once. So a killed session holds whole
-/// slots only, and resuming it repeats exactly those that it does not hold. Slots may overlap, as
-/// they do when variants run in parallel.
+/// The rows of a slot (its runs or its failure, and the mark that it is done) stay in memory until
+/// [`Event::SlotsDone`] and are then committed together. So a killed session holds only complete
+/// slots, and resuming it repeats exactly the missing ones. Slots may overlap, as they do when
+/// variants run in parallel.
 #[derive(Debug)]
 pub struct Recorder<'a> {
     pub(super) store: &'a mut Store,
@@ -28,12 +28,12 @@ enum Entry {
 }
 
 impl Store {
-    /// Enters `session` as running, before its first run; `plan` is the plan as JSON text.
+    /// Inserts `session` as running, before its first run. `plan` is the plan as JSON.
     ///
-    /// Failures that the session holds already (benchmarks that could not be described) are kept.
+    /// Failures the session already holds (benchmarks that could not be described) are stored.
     ///
     /// # Errors
-    /// The session has runs already, or its id or a tag is not acceptable, or the file fails.
+    /// The session already has runs, its id or a tag is invalid, or the database fails.
     pub fn begin(&mut self, session: &Session, plan: &str) -> anyhow::Result<Recorder<'_>> {
         ensure!(
             session.runs.is_empty(),
@@ -57,12 +57,12 @@ impl Store {
         })
     }
 
-    /// Takes up a session that was killed or interrupted. Its state is running again.
+    /// Continues a session that was killed or interrupted, and marks it as running.
     ///
-    /// Runs of slots that never became done are dropped, because the slots will be executed again.
+    /// Drops the runs of incomplete slots: those slots run again.
     ///
     /// # Errors
-    /// No such session, one that has nothing left to do, or one that another process is measuring.
+    /// The session does not exist, has nothing left to do, or is being measured by another process.
     pub fn resume(&mut self, number: i64) -> anyhow::Result<Recorder<'_>> {
         match self.state(number)? {
             State::Running | State::Interrupted => self.refuse_living(number)?,
@@ -88,7 +88,7 @@ impl Store {
         })
     }
 
-    /// Refuses a session that another process is measuring at this moment.
+    /// Fails if another live process is measuring the session.
     fn refuse_living(&self, number: i64) -> anyhow::Result<()> {
         let Some(recorder) = self.recorder(number)? else {
             return Ok(());
@@ -102,7 +102,7 @@ impl Store {
         Ok(())
     }
 
-    /// Does `work` in one transaction: all of it is kept, or nothing.
+    /// Runs `work` in one transaction, which commits only if `work` succeeds.
     pub(super) fn change<T>(
         &mut self,
         work: impl FnOnce(&Database) -> anyhow::Result<T>,
@@ -113,32 +113,33 @@ impl Store {
 }
 
 impl Recorder<'_> {
-    /// The number that `@NUMBER` will mean.
+    /// Returns the number of the session, as in `@NUMBER`.
     pub fn number(&self) -> i64 {
         self.writer.session()
     }
 
-    /// Tells unit and direction of a metric that the harness reports. Best called before its first
-    /// sample; a metric never declared has no unit, and more of it counts as better.
+    /// Declares unit and direction of a metric that the harness reports. Best called before the
+    /// first sample: an undeclared metric has no unit, and more of it counts as better.
     ///
     /// # Errors
-    /// The session holds the metric in another unit or direction; or the file fails.
+    /// The session holds the metric with another unit or direction, or the database fails.
     pub fn declare(&mut self, metric: &Metric) -> anyhow::Result<()> {
         self.write(|writer, file| writer.declare(file, metric))
     }
 
-    /// Notes that the session is to be pushed when it is over, also if this process does not live so long.
+    /// Queues the session for upload when it is complete, even if this process dies first.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn owe(&mut self, url: &str, now_unix_ms: i64) -> anyhow::Result<()> {
         self.store.owe(self.writer.session(), url, now_unix_ms)
     }
 
-    /// Replaces the variants of the session, of which a search finds more while it measures. Those that have runs stay.
+    /// Replaces the variants of the session, because a search finds more of them while it measures.
+    /// Variants with runs stay.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn set_variants(&mut self, variants: &[Variant]) -> anyhow::Result<()> {
         let text = serde_json::to_string(variants)?;
         self.write(|writer, file| {
@@ -150,7 +151,7 @@ impl Recorder<'_> {
         })
     }
 
-    /// Notes that a case needs no more runs, and how many of the planned ones it is spared.
+    /// Records that a case needs no more runs, and how many planned ones that saves.
     pub(super) fn decide(&mut self, label: &str, saved: usize) -> anyhow::Result<()> {
         self.write(|writer, file| {
             file.execute(
@@ -194,8 +195,8 @@ impl Recorder<'_> {
         })
     }
 
-    /// Results of slots that never became done are kept as well: a user who does not resume has
-    /// paid for them, and resuming drops them first.
+    /// Also stores the results of incomplete slots: a user who never resumes has paid for them, and
+    /// resuming drops them first.
     pub(super) fn finish(&mut self, interrupted: bool) -> anyhow::Result<()> {
         let open: Vec<u32> = self.open_slots.keys().copied().collect();
         for slot in open {
@@ -209,7 +210,7 @@ impl Recorder<'_> {
         self.write(|writer, file| set_state(file, writer.session(), state))
     }
 
-    /// Writes in one transaction, and forgets cached numbers if it did not succeed.
+    /// Writes in one transaction, and resets the cached numbers if it fails.
     pub(super) fn write<T>(
         &mut self,
         work: impl FnOnce(&mut SessionWriter, &Database) -> anyhow::Result<T>,

@@ -1,4 +1,4 @@
-//! How a stored session is named on the command line, and which one is meant.
+//! References to stored sessions on the command line, and their resolution.
 
 use super::Store;
 use super::database::{Given, Statement, given, sql};
@@ -7,35 +7,37 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// Names one session of the store.
+/// Reference to one session of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
-    /// `@latest`: the session begun or imported last.
+    /// `@latest`: the session started or imported last.
     Latest,
-    /// `@prev`: the one before it.
+    /// `@prev`: the session before it.
     Previous,
-    /// `@12`: the session of that number.
+    /// `@12`: the session with that number.
     Number(i64),
     /// `@TAG`: the last session that carries the tag.
     Tag(String),
-    /// `@rev:REVISION`: the last session of that revision without uncommitted changes, by its id or the beginning of it.
+    /// `@rev:REVISION`: the last session of that revision without uncommitted changes, by id or id
+    /// prefix.
     Revision(String),
     /// `@branch:NAME`: the last session of that branch without uncommitted changes.
     Branch(String),
-    /// `@base` or `@base:BRANCH`: the newest measured revision that the checkout and the branch have in common.
+    /// `@base` or `@base:BRANCH`: the newest measured revision that the checkout and the branch
+    /// have in common.
     Base(Option<String>),
 }
 
-/// Letters of an id that tell a revision.
+/// Minimum length of an id prefix.
 const SHORTEST: usize = 4;
 
-/// Why a text names no session.
+/// Why a text is not a session reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
     /// The `@` is missing.
     #[error("'{0}' does not begin with '@'")]
     NoAt(String),
-    /// The word behind the `@` cannot be a tag.
+    /// The word after the `@` cannot be a tag.
     #[error(
         "'@{0}' names no session: {1}\nhint: use @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or \
              @base"
@@ -99,8 +101,8 @@ fn is_number(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Why `name` cannot be a tag; `None` if it can. `[`, `]` and `:` separate the parts of a source,
-/// and a tag must not be mistaken for a number or for one of the fixed words.
+/// Returns why `name` cannot be a tag; `None` if it can. `[`, `]` and `:` separate the parts of a
+/// source, and a tag must not look like a number or a reserved word.
 fn unfit_tag(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         return Some("the name is empty");
@@ -113,7 +115,7 @@ fn unfit_tag(name: &str) -> Option<&'static str> {
         .then_some("blanks, quotes and @ [ ] : , are not allowed in a tag")
 }
 
-/// Refuses a name that [`Reference`] could never find again.
+/// Rejects a name that no [`Reference`] could find.
 pub(super) fn check_tag(name: &str) -> anyhow::Result<()> {
     match unfit_tag(name) {
         Some(reason) => bail!("'{name}' cannot be a tag: {reason}"),
@@ -122,10 +124,10 @@ pub(super) fn check_tag(name: &str) -> anyhow::Result<()> {
 }
 
 impl Store {
-    /// The number of the session meant.
+    /// Resolves a reference to the number of a session.
     ///
     /// # Errors
-    /// No such session; the message names what there is: the range of numbers, or similar tags.
+    /// No such session; the message lists alternatives: the range of numbers, or similar tags.
     pub fn find(&self, reference: &Reference) -> anyhow::Result<i64> {
         let found = match reference {
             Reference::Latest => self.nth_latest(0),
@@ -154,7 +156,7 @@ impl Store {
         }
     }
 
-    /// The last session of a revision; the beginning of an id must be that of one revision only.
+    /// Returns the last session of a revision. An id prefix must be unambiguous.
     fn of_revision(&self, revision: &str) -> anyhow::Result<Option<i64>> {
         let sql = sql!(
             "SELECT max(session) FROM origin WHERE revision = $1 AND dirty = 0
@@ -187,20 +189,20 @@ impl Store {
         Ok(found.first().map(|(_, number)| *number))
     }
 
-    /// The last session of every measured revision, those with uncommitted changes aside.
+    /// Returns the last session of each measured revision, ignoring those with uncommitted changes.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn measured_revisions(&self) -> anyhow::Result<HashMap<String, i64>> {
         let sql =
             sql!("SELECT revision, max(session) FROM origin WHERE dirty = 0 GROUP BY revision");
         self.rows(sql, given![], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    /// Revisions of the last sessions, at most so many, each with its tree where that is known.
+    /// Returns the revisions of the last `most` sessions, each with its tree if known.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn newest_revisions(&self, most: u32) -> anyhow::Result<Vec<(String, Option<String>)>> {
         let sql = sql!("SELECT revision, tree FROM origin ORDER BY session DESC LIMIT $1");
         self.rows(sql, given![most], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -249,7 +251,7 @@ impl Store {
         Ok(anyhow!("there is no session '{reference}'\nhint: {hint}"))
     }
 
-    /// Up to five known tags, the most similar first.
+    /// Returns up to five existing tags, most similar first.
     fn similar_tags(&self, name: &str) -> anyhow::Result<Vec<String>> {
         let mut tags: Vec<String> =
             self.rows(sql!("SELECT DISTINCT name FROM tag"), given![], |row| {

@@ -1,28 +1,28 @@
-//! Which sessions need not be kept any longer.
+//! Selects the sessions that may be deleted.
 
 use super::Store;
 use super::database::{given, sql};
 use super::sessions::Overview;
 use speedwell_model::State;
 
-/// What is kept. Tagged sessions, those of the main branches, those that a change is confirmed by and those that are still
-/// to be pushed are kept always.
+/// Retention rules. Tagged sessions, those of the main branches, those that confirm a change and
+/// those still to be uploaded are always kept.
 #[derive(Debug, Clone, Copy)]
 pub struct Keep<'a> {
-    /// Sessions that were interrupted or measured nothing, if they began since, in milliseconds since the Unix epoch;
-    /// `None` keeps all.
+    /// Keeps interrupted and empty sessions that started at or after this time, in milliseconds
+    /// since the Unix epoch; `None` keeps all.
     pub failed_since: Option<i64>,
-    /// Sessions of other branches, likewise.
+    /// Likewise for the sessions of other branches.
     pub branches_since: Option<i64>,
-    /// The branches whose sessions are kept always.
+    /// Branches whose sessions are always kept.
     pub main: &'a [String],
 }
 
 impl Store {
-    /// The sessions that need not be kept, the oldest first, with the reason.
+    /// Returns the sessions that may be deleted, oldest first, with the reason.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn not_kept(&self, keep: &Keep<'_>) -> anyhow::Result<Vec<(Overview, &'static str)>> {
         let sql = sql!(
             "SELECT number FROM session

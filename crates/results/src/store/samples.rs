@@ -1,31 +1,31 @@
-//! The samples of one run as bytes: one set of arrays per metric, bit for bit what was reported.
+//! Packs the samples of a run into bytes: one set of arrays per metric, exact to the bit.
 //!
-//! Little-endian arrays can be read by any program (`numpy.frombuffer`, `struct.unpack`). What a
-//! sample does not tell is marked inside the array, and an array that tells nothing is left out,
-//! because most harnesses report bare values.
+//! Any program can read little-endian arrays (`numpy.frombuffer`, `struct.unpack`). Missing facts
+//! of a sample are marked in the array, and an array without any fact is omitted, because most
+//! harnesses report bare values.
 
 use speedwell_model::{Run, Sample};
 use std::sync::Arc;
 
-/// Stands for "length not told"; as a length it would be 584 years.
+/// Marks an unknown length; as a length it would be 584 years.
 const NO_ELAPSED: u64 = u64::MAX;
-/// Stands for "iterations not told": a quiet NaN with a payload that no arithmetic produces.
+/// Marks an unknown iteration count: a quiet NaN with a payload that no arithmetic produces.
 const NO_ITERATIONS: u64 = 0x7ff8_0000_5350_574c;
 
-/// All samples of one run and metric.
+/// All samples of a run and metric.
 #[derive(Debug, Default)]
 pub(super) struct Packed {
-    /// The values.
+    /// Values.
     pub readings: Vec<u8>,
-    /// Lengths of the observations, if any was told.
+    /// Lengths of the observations, if any is known.
     pub elapsed_ns: Option<Vec<u8>>,
-    /// Iteration counts, if any was told.
+    /// Iteration counts, if any is known.
     pub iterations: Option<Vec<u8>>,
-    /// Where the samples stand among all samples of the run; absent when they are 0, 1, 2 ...
+    /// Indices of the samples among all samples of the run; absent if they are 0, 1, 2 ...
     pub positions: Option<Vec<u8>>,
 }
 
-/// Groups a run's samples by metric, metrics in the order of their first sample.
+/// Groups a run's samples by metric, in the order of their first samples.
 pub(super) fn pack(run: &Run) -> Vec<(Arc<str>, Packed)> {
     let mut metrics: Vec<(Arc<str>, Vec<usize>)> = Vec::new();
     for (at, sample) in run.samples.iter().enumerate() {
@@ -65,7 +65,7 @@ fn pack_one(samples: &[Sample], at: &[usize]) -> Packed {
     }
 }
 
-/// One metric's arrays as they are read from the file.
+/// Arrays of a metric, as read from the store.
 pub(super) struct Stored<'a> {
     /// As in [`Packed`].
     pub readings: &'a [u8],
@@ -77,7 +77,7 @@ pub(super) struct Stored<'a> {
     pub positions: Option<&'a [u8]>,
 }
 
-/// A run's samples while the metrics are being put together again.
+/// Accumulates a run's samples from its metrics.
 #[derive(Default)]
 pub(super) struct Unpacking {
     samples: Vec<(u32, Sample)>,
@@ -85,7 +85,7 @@ pub(super) struct Unpacking {
 }
 
 impl Unpacking {
-    /// Adds the samples of one metric.
+    /// Adds the samples of a metric.
     pub fn add(&mut self, metric: &Arc<str>, stored: &Stored<'_>) {
         let mut elapsed = stored.elapsed_ns.map(words);
         let mut iterations = stored.iterations.map(words);
@@ -108,7 +108,7 @@ impl Unpacking {
         self.metrics += 1;
     }
 
-    /// The samples in the order in which the run reported them; empties this.
+    /// Removes and returns the samples in the order in which the run reported them.
     pub fn take(&mut self) -> Vec<Sample> {
         if self.metrics > 1 {
             self.samples.sort_by_key(|(position, _)| *position);
@@ -118,7 +118,7 @@ impl Unpacking {
     }
 }
 
-/// The 8-byte words of an array. A file cut short inside a word loses that word.
+/// Returns the 8-byte words of an array. An incomplete last word is dropped.
 fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
     bytes
         .as_chunks()

@@ -1,41 +1,41 @@
-//! The tables of the results file and the steps that lead from one version of them to the next.
+//! The tables of the store and the migrations between their versions.
 //!
-//! The version is SQLite's `user_version`. A step, once released, is never edited: a change of the
-//! tables is a new step at the end of [`STEPS`]. The tables are meant to be read by other programs
-//! too, so names are whole words and every unit is in the column's name.
+//! The version is SQLite's `user_version`. A released migration is never edited: a change of the
+//! tables is a new step at the end of [`STEPS`]. Other programs are expected to read the tables, so
+//! names are whole words and column names include the unit.
 
 use anyhow::bail;
 
-/// One step.
+/// A migration.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(
     not(feature = "postgres"),
     expect(dead_code, reason = "a server alone needs what differs")
 )]
 pub(super) struct Step {
-    /// As SQLite reads it.
+    /// SQL for SQLite.
     pub text: &'static str,
-    /// Where that is not what PostgreSQL needs, its types and such words aside.
+    /// How PostgreSQL differs, apart from types and other dialect.
     pub differs: Differs,
 }
 
-/// What PostgreSQL needs in a step.
+/// How a migration differs on PostgreSQL.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(
     not(feature = "postgres"),
     expect(dead_code, reason = "a server alone needs it")
 )]
 pub(super) enum Differs {
-    /// The same, in its words.
+    /// The same SQL, in its dialect.
     Not,
-    /// Another text.
+    /// Replaces the SQL.
     Instead(&'static str),
-    /// The same, and this.
+    /// Runs this after the same SQL.
     And(&'static str),
 }
 
 impl Step {
-    /// A step that is the same for both.
+    /// Creates a migration that is the same for both back ends.
     pub const fn same(text: &'static str) -> Step {
         Step {
             text,
@@ -44,7 +44,7 @@ impl Step {
     }
 }
 
-/// Step `n` (from 0) leads from version `n` to version `n + 1`.
+/// Migration `n` (from 0) leads from version `n` to version `n + 1`.
 pub(super) const STEPS: &[Step] = &[
     FIRST,
     CALIBRATION,
@@ -66,102 +66,102 @@ pub(super) const STEPS: &[Step] = &[
 ];
 
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
-/// whole and written at its end only. A stored run then touches two pages: that a slot is done is
-/// noted in its rows and has a table of its own for the rare slot that has no row.
+/// whole and appended only at its end. So storing a run touches two pages: its rows mark the slot
+/// as done, and only the rare slot without rows needs a row in another table.
 const FIRST: Step = Step::same(include_str!("steps/1-sessions.sql"));
 
-/// How often each machine took a thing for different from itself. The result follows from the counts,
-/// so it is never stored: it is there for other programs to read.
+/// Counts of false alarms when a machine is compared with itself. The verdict follows from the
+/// counts and is never stored; the table exists for other programs.
 const CALIBRATION: Step = Step::same(include_str!("steps/2-calibration.sql"));
 
-/// Everything known of a run that was an HTTP load, beside its samples: histograms, counts of every
-/// outcome, the course over time. In a table of its own, because only reports about that run read it.
+/// Details of an HTTP load run beyond its samples: histograms, counts of every outcome, the
+/// progress over time. A separate table, because only reports about that run read it.
 const LOAD: Step = Step::same(include_str!("steps/3-load.sql"));
 
-/// Where cases spent their time, by runs that were recorded and not timed: folded stacks, or the reason
-/// why there are none.
+/// Profiles of cases, from runs that were recorded and not timed: folded stacks, or why there are
+/// none.
 const PROFILE: Step = Step::same(include_str!("steps/4-profile.sql"));
 
-/// How many runs each case has in each session, so that a list of sessions reads no runs. Kept by the database
-/// itself, whoever writes.
+/// Number of runs per case and session, so that listing sessions reads no runs. Triggers maintain
+/// it for every writer.
 const COUNTS: Step = Step {
     text: include_str!("steps/5-counts.sql"),
     differs: Differs::Instead(include_str!("steps/5-counts.postgres.sql")),
 };
 
-/// The process that records a session, so that a session whose process was killed is known from one that is being
-/// measured.
+/// The process that records a session, to tell a killed session from one in progress.
 const RECORDER: Step = Step::same(include_str!("steps/6-recorder.sql"));
 
-/// The code that a session measured, where that is known.
+/// The measured code of a session, if known.
 const ORIGIN: Step = Step::same(include_str!("steps/7-origin.sql"));
 
-/// Which build of a source each run executed, and by how much builds of one source differ: later sessions with one build
-/// are compared with that.
+/// Which build of a source each run executed, and the spread between builds, against which later
+/// single-build sessions are compared.
 const BUILDS: Step = Step::same(include_str!("steps/8-builds.sql"));
 
-/// What the kernel said of each run, and the rule by which it was put aside.
+/// Kernel counters of each run, and the rule by which it was rejected.
 const DISTURBANCE: Step = Step::same(include_str!("steps/9-disturbance.sql"));
 
-/// Results over time: one point for what each session says of each series, the lines of revisions they lie on, and what
-/// changed there. Points and walks follow from sessions; judgements, renames and remarks are what people said.
+/// History: one point per session and series, the lines of revisions the points lie on, and the
+/// changes found there. Points and detector states are derived from sessions; triage, renames and
+/// notes are user input.
 const HISTORY: Step = Step {
     text: include_str!("steps/10-history.sql"),
-    // Where a number was given, the server counts from before it.
+    // PostgreSQL's sequence does not advance for a row inserted with an explicit number.
     differs: Differs::And("ALTER TABLE project ALTER COLUMN number RESTART WITH 2;"),
 };
 
-/// What a server of a team needs: who may do what and who did it, sessions that are arriving, are to be pushed or were
-/// deleted, comments that were posted. Each project of a server has all tables of its own; tokens and what was done with
-/// them lie in those that the server was started with.
+/// Tables of a team server: tokens and the audit log, sessions that are being uploaded, queued for
+/// upload or deleted, posted comments. Each project has its own set of all tables; tokens and their
+/// audit log live in the set the server was started with.
 const SERVER: Step = Step::same(include_str!("steps/11-server.sql"));
 
-/// Sessions on several machines: which there were, what each got to do, and whose every block is. The run of a session without
-/// such machines says nothing of them, as before.
+/// Sessions on several machines: the machines, the parcels assigned to each, and the origin of
+/// every block. Runs of other sessions have no machine, as before.
 const FLEET: Step = Step::same(include_str!("steps/12-fleet.sql"));
 
-/// What a server says on pull requests by itself, and which sessions measured each benchmark, so that a list of benchmarks
-/// reads no list of sessions. The latter is kept by the database itself, whoever writes.
+/// Comments that the server posts on pull requests, and which sessions measured each benchmark, so
+/// that listing benchmarks scans no sessions. Triggers maintain the latter for every writer.
 const SERVED: Step = Step {
     text: include_str!("steps/13-served.sql"),
     differs: Differs::Instead(include_str!("steps/13-served.postgres.sql")),
 };
 
-/// Where the runs of each case are: a session of millions of runs is read case by case.
+/// Index of the runs of each case: a session with millions of runs is read case by case.
 const CASES: Step = Step::same(include_str!("steps/14-cases.sql"));
 
-/// What is kept so that a long course is neither read nor searched from its beginning again. Both follow from the points, and
-/// the database itself forgets what no longer does.
+/// Caches that avoid reading and searching a long series from the beginning. Both are derived from
+/// points; triggers delete outdated entries.
 const PACKS: Step = Step {
     text: include_str!("steps/15-packs.sql"),
     differs: Differs::Instead(include_str!("steps/15-packs.postgres.sql")),
 };
 
-/// What is kept so that no look reads a list of all sessions: which of them have each variant, and which have no points yet. Kept
-/// by the database itself, whoever writes.
+/// Tables that avoid scanning all sessions: which of them have each variant, and which have no
+/// points yet. Triggers maintain them for every writer.
 const LOOKS: Step = Step {
     text: include_str!("steps/16-looks.sql"),
     differs: Differs::Instead(include_str!("steps/16-looks.postgres.sql")),
 };
 
-/// Counts runs that come together at once, on a server: SQLite counts a row as quickly as many.
+/// Counts runs per statement on PostgreSQL. SQLite counts row by row just as fast.
 const COUNTS_TOGETHER: Step = Step {
     text: "",
     differs: Differs::Instead(include_str!("steps/17-counts.postgres.sql")),
 };
 
-/// What the file's marks say about it.
+/// Owner and version of a database, read from its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Ours, at this version; a file without any table is ours at version 0.
+    /// Created by this program, at this version. A file without tables is version 0.
     Ours(usize),
-    /// Ours, but a later version than this program knows.
+    /// Created by a newer version of this program.
     Newer(usize),
-    /// A database of some other program.
+    /// A database of another program.
     Foreign,
 }
 
-/// The version of tables that this program can use.
+/// Returns the schema version, if this program can use it.
 pub(super) fn known_version(kind: Kind) -> anyhow::Result<usize> {
     match kind {
         Kind::Ours(version) => Ok(version),

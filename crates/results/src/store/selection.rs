@@ -1,48 +1,48 @@
-//! Which sessions filters let pass: their numbers, the newest first.
+//! Selects sessions by filters and returns their numbers, newest first.
 //!
-//! A page shows some fifty of a hundred thousand sessions. So the filter that usually lets fewest pass says where to look: its
-//! index is walked from its newest session on, and only what is found there is held against the other filters. Start at
-//! [`Store::selected_numbers`].
+//! A page shows some fifty of a hundred thousand sessions. So the filter that is usually most
+//! selective drives the search: its index is scanned from the newest session, and only its matches
+//! are checked against the other filters. Start at [`Store::selected_numbers`].
 
 use super::Store;
 use super::database::{Given, given, sql};
 
-/// Which sessions are listed; a field that is `None` lets all pass.
+/// Filters for listing sessions; a field that is `None` matches all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionFilter {
-    /// Only those before this number.
+    /// Number below this one.
     pub before: Option<i64>,
-    /// Of this branch.
+    /// On this branch.
     pub branch: Option<String>,
-    /// Of revisions whose ids begin so.
+    /// Revision id with this prefix.
     pub revision: Option<String>,
-    /// In this state, as it is called in lists.
+    /// In this state, by its stored name.
     pub state: Option<String>,
     /// With this tag.
     pub tag: Option<String>,
-    /// Of the machine with this number.
+    /// On the machine with this number.
     pub machine: Option<i64>,
     /// With runs of this benchmark.
     pub benchmark: Option<String>,
     /// With this variant.
     pub variant: Option<String>,
-    /// Begun at this time or later, in milliseconds since the Unix epoch.
+    /// Started at this time or later, in milliseconds since the Unix epoch.
     pub since_unix_ms: Option<i64>,
     /// With one of these numbers.
     pub numbers: Option<Vec<i64>>,
-    /// Of the pull request with this number.
+    /// For the pull request with this number.
     pub pull: Option<String>,
 }
 
-/// Sessions of one filter that are held against the others at once, at first and at most.
+/// Initial and maximum number of matches of the leading filter that are checked per batch.
 const AT_FIRST: usize = 256;
 const AT_MOST: usize = 4096;
 
 impl Store {
-    /// The numbers of at most `most` sessions, the newest first.
+    /// Returns the numbers of up to `most` matching sessions, newest first.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn selected_numbers(
         &self,
         filter: &SessionFilter,
@@ -80,7 +80,7 @@ impl Store {
         Ok(found)
     }
 
-    /// The newest sessions of one filter before a number.
+    /// Returns the newest sessions below a number that match the leading filter.
     fn led(&self, leading: &Leading, before: i64, most: usize) -> anyhow::Result<Vec<i64>> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let (sql, value) = match leading {
@@ -142,7 +142,7 @@ impl Store {
     }
 
     fn led_by_start(&self, unix_ms: i64, before: i64, most: i64) -> anyhow::Result<Vec<i64>> {
-        // The signs keep it from going along all sessions, which are in the wanted order already.
+        // The unary `+` prevents a scan of all sessions, which are already in the wanted order.
         let sql = sql!(
             "SELECT number FROM session WHERE started_unix_ms >= $1 AND +number < $2
              ORDER BY +number DESC LIMIT $3"
@@ -151,7 +151,7 @@ impl Store {
     }
 
     fn led_by_revision(&self, beginning: &str, before: i64, most: i64) -> anyhow::Result<Vec<i64>> {
-        // The signs keep it from going along all sessions, which are in the wanted order already.
+        // The unary `+` prevents a scan of all sessions, which are already in the wanted order.
         if is_of_a_commit(beginning) {
             let sql = sql!(
                 "SELECT session FROM origin WHERE revision >= $1 AND revision < $2
@@ -170,7 +170,7 @@ impl Store {
         self.rows(sql, given![beginning, before, most], |row| row.get(0))
     }
 
-    /// Those of some sessions that the other filters let pass, in the same order.
+    /// Returns those of the given sessions that match the other filters, in the same order.
     fn narrowed(&self, numbers: &[i64], filter: &SessionFilter) -> anyhow::Result<Vec<i64>> {
         let sql = sql!(
             "SELECT number FROM session WHERE (CAST($1 AS TEXT) IS NULL OR EXISTS (
@@ -208,7 +208,7 @@ impl Store {
         self.rows(sql, given, |row| row.get(0))
     }
 
-    /// The newest sessions before a number.
+    /// Returns the newest sessions below a number.
     fn newest(&self, before: i64, most: usize) -> anyhow::Result<Vec<i64>> {
         let sql =
             sql!("SELECT number FROM session WHERE number < $1 ORDER BY number DESC LIMIT $2");
@@ -217,7 +217,7 @@ impl Store {
     }
 }
 
-/// The filter whose index is walked.
+/// The filter whose index is scanned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Leading {
     Pull(String),
@@ -231,7 +231,7 @@ enum Leading {
     Since(i64),
 }
 
-/// That one of the filters that usually lets fewest pass, of those with an index, and the others.
+/// Splits off the indexed filter that is usually most selective; returns it and the others.
 fn leading(filter: &SessionFilter) -> Option<(Leading, SessionFilter)> {
     let mut rest = SessionFilter {
         before: None,
@@ -259,13 +259,13 @@ fn leading(filter: &SessionFilter) -> Option<(Leading, SessionFilter)> {
     Some((leading, rest))
 }
 
-/// Whether the ids that begin so are a range of the index in every order of letters: those of commits are, and other
-/// names are few.
+/// Returns whether the ids with this prefix form a range of the index in any collation. That holds
+/// for commit ids; other names are few.
 pub(super) fn is_of_a_commit(beginning: &str) -> bool {
     !beginning.is_empty() && beginning.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// What comes behind all ids of commits that begin so.
+/// Returns the exclusive upper bound of the commit ids with this prefix.
 pub(super) fn end_of_commits(beginning: &str) -> String {
     format!("{beginning}g")
 }
@@ -312,7 +312,7 @@ mod tests {
         }
     }
 
-    /// What only the newest of its kind would find is found among three hundred, on any combination of filters.
+    /// Every combination of filters finds its session among three hundred.
     #[test]
     fn every_combination_of_filters_lets_pass_what_each_of_them_does() {
         for place in places() {
@@ -343,7 +343,7 @@ mod tests {
         }
     }
 
-    /// A session whose properties follow from its place.
+    /// A session whose properties are derived from its index.
     fn made(at: usize) -> Session {
         let mut session = session(&format!("id{at}"));
         session.started_unix_ms = at as i64 * 1000;
@@ -367,7 +367,7 @@ mod tests {
         session
     }
 
-    /// Asks for what the bits of a number choose, a part at a time as pages do.
+    /// Applies the filters selected by the bits of a number, page by page.
     fn check_filter(store: &Store, all: &[Session], bits: u64) {
         let chosen = |bit: u64| bits >> bit & 1 == 1;
         let filter = SessionFilter {

@@ -1,5 +1,5 @@
-//! Writes the parts of one session. Every function expects a transaction to be open, so that its
-//! caller decides what belongs together.
+//! Inserts the parts of one session. Every function expects an open transaction, so that callers
+//! decide what is atomic.
 
 use super::database::{Database, Error, Given, given, sql};
 use super::samples;
@@ -13,9 +13,9 @@ use speedwell_process::Identity;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Where the next entries of a session go, and the numbers behind names already met.
+/// Next row indices of a session, and the numbers of names seen so far.
 ///
-/// The numbers are a cache: after a transaction that failed, start again with [`SessionWriter::open`].
+/// The numbers are a cache: after a failed transaction, start again with [`SessionWriter::open`].
 #[derive(Debug)]
 pub(super) struct SessionWriter {
     session: i64,
@@ -25,11 +25,11 @@ pub(super) struct SessionWriter {
     cases: HashMap<(String, String), i64>,
 }
 
-/// So many bits of a place count the entries of a block, where places follow from slots.
+/// Low bits of a row index that count the rows of a block, if indices are derived from slots.
 const PLACES_OF_A_SLOT: u32 = 24;
 
 impl SessionWriter {
-    /// Continues a session that is in the file.
+    /// Continues a stored session.
     pub fn open(file: &Database, session: i64) -> Result<SessionWriter, Error> {
         let runs = sql!("SELECT coalesce(max(place) + 1, 0) FROM run WHERE session = $1");
         let failures = sql!("SELECT coalesce(max(place) + 1, 0) FROM failure WHERE session = $1");
@@ -42,7 +42,7 @@ impl SessionWriter {
         })
     }
 
-    /// Enters everything about `session` but its runs and failures.
+    /// Inserts everything about `session` except runs and failures.
     pub fn begin(
         file: &Database,
         session: &Session,
@@ -103,7 +103,7 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Enters a machine of the session, or replaces what was known of it.
+    /// Inserts or replaces a machine of the session.
     pub fn machine(
         &self,
         file: &Database,
@@ -126,14 +126,15 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Goes on where the entries of a block belong whose first slot that is, whatever has been entered so far: blocks come in
-    /// any order, and are read in that of the plan.
+    /// Moves to the row indices of the block that starts at `slot`: blocks arrive in any order and
+    /// are read in plan order.
     pub fn at_slot(&mut self, slot: u32) {
         let place = (i64::from(slot) + 1) << PLACES_OF_A_SLOT;
         (self.runs, self.failures) = (place, place);
     }
 
-    /// Notes where a metric was reported first. Blocks come in any order, and the first metric of a session is its primary one.
+    /// Records where a metric was first reported. Blocks arrive in any order, and the first metric
+    /// of a session is its primary one.
     pub fn reported(&self, file: &Database, name: &str, first: i64) -> Result<(), Error> {
         file.execute(
             sql!(
@@ -145,14 +146,14 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Puts the metrics of a session whose blocks were merged into the order in which they were reported.
+    /// Sorts the metrics of a session with merged blocks by first report.
     pub fn order_metrics(&mut self, file: &Database) -> Result<(), Error> {
         let sql = sql!("SELECT place FROM metric WHERE session = $1 ORDER BY first, place");
         let ordered: Vec<i64> = file.query(sql, given![self.session], |row| row.get(0))?;
         if ordered.is_sorted() {
             return Ok(());
         }
-        // By way of places that nobody has, because two metrics never share one.
+        // Move via unused indices, because no two metrics may share one.
         let away = 1 << PLACES_OF_A_SLOT;
         for (&place, new) in ordered.iter().zip(away..) {
             file.execute(
@@ -176,7 +177,7 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Notes the process that records the session.
+    /// Records which process records the session.
     pub fn recorded_by(&self, file: &Database, process: &Identity) -> Result<(), Error> {
         file.execute(
             sql!(
@@ -199,15 +200,15 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// The session's number.
+    /// Returns the number of the session.
     pub fn session(&self) -> i64 {
         self.session
     }
 
-    /// Enters a metric, or fills in what was not known of it when its first sample came.
+    /// Inserts a metric, or completes one that was added for its first sample.
     ///
     /// # Errors
-    /// The session holds values of that name in another unit or direction: one series would mix
+    /// The session holds values of that name with another unit or direction: one series would mix
     /// quantities.
     pub fn declare(&mut self, file: &Database, metric: &Metric) -> anyhow::Result<()> {
         let known = file.first(
@@ -260,7 +261,8 @@ impl SessionWriter {
         Ok(place)
     }
 
-    /// The place of a metric; one that nobody declared gets no unit and counts as more is better.
+    /// Returns the index of a metric. An undeclared metric has no unit, and more of it counts as
+    /// better.
     fn metric(&mut self, file: &Database, name: &Arc<str>) -> Result<i64, Error> {
         if let Some(&place) = self.metrics.get(name) {
             return Ok(place);
@@ -280,8 +282,8 @@ impl SessionWriter {
         }
     }
 
-    /// The number of a case. Cases are shared by all sessions; the same case with its parameters
-    /// reported in another order is an entry of its own, because the order is shown.
+    /// Returns the number of a case. Sessions share cases; the same case with its parameters in
+    /// another order is a separate entry, because the order is displayed.
     fn case(&mut self, file: &Database, case: &Case) -> anyhow::Result<i64> {
         let parameters = serde_json::to_string(&json_lines::parameters(case))?;
         let key = (case.benchmark.clone(), parameters);
@@ -304,7 +306,7 @@ impl SessionWriter {
         Ok(number)
     }
 
-    /// Enters runs with their samples. `done` tells that all of their slot is there.
+    /// Inserts runs with their samples. `done` marks their slot as complete.
     pub fn runs(&mut self, file: &Database, runs: &[&Run], done: bool) -> anyhow::Result<()> {
         let texts = runs.iter().map(|run| Texts::from_run(run));
         let texts: Vec<Texts> = texts.collect::<anyhow::Result<_>>()?;
@@ -337,7 +339,7 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// The row of a run, in the order of the columns in [`SessionWriter::runs`].
+    /// Returns the row of a run, with the columns of [`SessionWriter::runs`].
     fn run_row<'a>(
         &self,
         place: i64,
@@ -405,7 +407,7 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Enters a failure; `done` as in [`SessionWriter::runs`].
+    /// Inserts a failure; `done` as in [`SessionWriter::runs`].
     pub fn failure(
         &mut self,
         file: &Database,
@@ -431,8 +433,8 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Enters a failure that belongs to no slot, unless it is known: a resumed session meets the
-    /// benchmarks that cannot be described once more.
+    /// Inserts a failure without a slot unless it exists: a resumed session encounters
+    /// undescribable benchmarks again.
     pub fn failure_once(&mut self, file: &Database, failure: &Failure) -> anyhow::Result<()> {
         let known: bool = file.one(
             sql!(
@@ -448,7 +450,7 @@ impl SessionWriter {
         }
     }
 
-    /// Enters a profile, in the place of an earlier one of the same case and variant.
+    /// Inserts a profile, replacing an earlier one of the same case and variant.
     pub fn profile(&mut self, file: &Database, recording: &Recording) -> anyhow::Result<()> {
         let case = self.case(file, &recording.case)?;
         file.execute(
@@ -470,7 +472,7 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Notes a slot that is over and gave nothing.
+    /// Records a completed slot without results.
     pub fn empty_slot(&self, file: &Database, slot: u32) -> anyhow::Result<()> {
         file.execute(
             sql!("INSERT INTO empty_slot (session, slot) VALUES ($1, $2) ON CONFLICT DO NOTHING"),
@@ -479,7 +481,7 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Refuses to go on if the next place of the session was taken, by whoever records it too.
+    /// Fails if another recorder has taken the next row index of the session.
     fn ensure_alone(&self, is_alone: bool) -> anyhow::Result<()> {
         anyhow::ensure!(
             is_alone,
@@ -490,7 +492,7 @@ impl SessionWriter {
     }
 }
 
-/// What is kept of a run as JSON.
+/// JSON columns of a run.
 struct Texts {
     notes: Option<String>,
     surroundings: Option<String>,
@@ -510,7 +512,7 @@ impl Texts {
     }
 }
 
-/// `value` as JSON that is certain to be read back.
+/// Serializes `value` as JSON, ensuring that it can be read back.
 fn to_json<T: Serialize + DeserializeOwned>(what: &str, value: &T) -> anyhow::Result<String> {
     let text = serde_json::to_string(value)?;
     serde_json::from_str::<T>(&text)
@@ -518,7 +520,7 @@ fn to_json<T: Serialize + DeserializeOwned>(what: &str, value: &T) -> anyhow::Re
     Ok(text)
 }
 
-/// How a state is written in the file.
+/// Returns the stored name of a state.
 pub(super) fn state_name(state: State) -> &'static str {
     match state {
         State::Running => "running",

@@ -1,5 +1,5 @@
-//! What can be done with a session as a whole: take it in, name it, list it, remove it; and what a session showed of its machine,
-//! which is host name, processor model and number of processors together.
+//! Operations on whole sessions: insert, tag, list, delete; and calibrations of a machine, which is
+//! identified by host name, processor model and number of processors.
 
 use crate::formats::json_lines::Said;
 use crate::store::Store;
@@ -11,16 +11,16 @@ use anyhow::ensure;
 use speedwell_model::{Calibration, Environment, Origin, Recording, Run, Session, State, Variant};
 use speedwell_process::Identity;
 
-/// Runs that are handed to the database together: few round trips to a server, and little beside the session in memory.
+/// Runs per batch insert: few round trips to a server, and little memory compared with the session.
 const RUNS_AT_ONCE: usize = 256;
 
 impl Store {
-    /// Takes in a session that was measured elsewhere and returns its number here.
+    /// Inserts a session that was measured elsewhere and returns its number here.
     ///
-    /// Taking it in twice changes nothing: a session is recognised by its id.
+    /// Idempotent: a session is recognized by its id.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn insert(&mut self, session: &Session) -> anyhow::Result<i64> {
         self.change(|file| match number_of_id(file, &session.id)? {
             Some(number) => Ok(number),
@@ -28,27 +28,27 @@ impl Store {
         })
     }
 
-    /// The number of the session with that identity, if it is here.
+    /// Returns the number of the session with that id, if it exists.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn number_of_id(&self, id: &str) -> anyhow::Result<Option<i64>> {
         number_of_id(&self.database, id).map_err(|error| self.explain(error))
     }
 
-    /// Adds a profile to a session, in the place of an earlier one of the same case and variant.
+    /// Adds a profile to a session, replacing an earlier one of the same case and variant.
     ///
     /// # Errors
-    /// No such session, or the file fails.
+    /// No such session, or the database fails.
     pub fn keep_profile(&mut self, number: i64, recording: &Recording) -> anyhow::Result<()> {
         self.state(number)?;
         self.change(|file| SessionWriter::open(file, number)?.profile(file, recording))
     }
 
-    /// Gives the session a name more. A tag may be on several sessions; `@TAG` means the last.
+    /// Adds a tag to the session. Several sessions may carry a tag; `@TAG` means the last.
     ///
     /// # Errors
-    /// No such session, a name that could not be told from a number, or the file fails.
+    /// No such session, a tag that could be mistaken for a number, or the database fails.
     pub fn tag(&mut self, number: i64, name: &str) -> anyhow::Result<()> {
         check_tag(name)?;
         self.state(number)?;
@@ -67,13 +67,13 @@ impl Store {
         })
     }
 
-    /// Removes the session and everything it measured. Its number is not given again.
+    /// Deletes the session with all its measurements. Its number is not reused.
     ///
     /// Cases stay: they are small, other sessions share them, and a session that is being recorded
-    /// at this moment relies on their numbers.
+    /// relies on their numbers.
     ///
     /// # Errors
-    /// No such session, or the file fails.
+    /// No such session, or the database fails.
     pub fn delete(&mut self, number: i64) -> anyhow::Result<()> {
         self.change(|file| {
             let gone = file.execute(
@@ -86,13 +86,13 @@ impl Store {
     }
 }
 
-/// The number of the session with that identity, if it is here.
+/// Returns the number of the session with that id, if it exists.
 pub(super) fn number_of_id(file: &Database, id: &str) -> Result<Option<i64>, Error> {
     let sql = sql!("SELECT number FROM session WHERE id = $1");
     file.first(sql, given![id], |row| row.get(0))
 }
 
-/// Enters a session that is not here, with everything that it holds; returns its number.
+/// Inserts a new session with all its content; returns its number.
 pub(super) fn enter(file: &Database, session: &Session) -> anyhow::Result<i64> {
     let mut entering = Entering::begin(file, session)?;
     let runs: Vec<&Run> = session.runs.iter().collect();
@@ -108,14 +108,14 @@ pub(super) fn enter(file: &Database, session: &Session) -> anyhow::Result<i64> {
     entering.end(file)
 }
 
-/// A session that is entered bit by bit, so that its runs need not be in memory together.
+/// Incremental insertion of a session, so that its runs need not all be in memory.
 pub(super) struct Entering {
     writer: SessionWriter,
     waiting: Vec<Run>,
 }
 
 impl Entering {
-    /// Begins with what is known of a session beside its runs, failures and profiles.
+    /// Inserts the header of a session: everything but runs, failures and profiles.
     pub fn begin(file: &Database, header: &Session) -> anyhow::Result<Entering> {
         let writer = SessionWriter::begin(file, header, header.state, None)?;
         if let Some(found) = header.calibration {
@@ -131,7 +131,7 @@ impl Entering {
         })
     }
 
-    /// Enters what a line says, or keeps it until more have come.
+    /// Inserts the content of a line. Runs are buffered into batches.
     pub fn take(&mut self, file: &Database, said: Said) -> anyhow::Result<()> {
         self.waiting.extend(said.run);
         if self.waiting.len() >= RUNS_AT_ONCE {
@@ -152,7 +152,7 @@ impl Entering {
         self.writer.runs(file, &runs, true)
     }
 
-    /// Enters the rest; gives the number of the session.
+    /// Inserts the rest; returns the number of the session.
     pub fn end(mut self, file: &Database) -> anyhow::Result<i64> {
         if !self.waiting.is_empty() {
             self.enter_waiting(file)?;
@@ -161,7 +161,7 @@ impl Entering {
     }
 }
 
-/// As [`Store::keep_calibration`].
+/// Inserts a calibration, as in [`Store::keep_calibration`].
 fn enter_calibration(
     file: &Database,
     machine: &Environment,
@@ -195,48 +195,48 @@ fn enter_calibration(
     Ok(())
 }
 
-/// A session without its data.
+/// Summary of a session, without its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overview {
-    /// What `@NUMBER` means.
+    /// Number, as in `@NUMBER`.
     pub number: i64,
-    /// Its identity in every copy.
+    /// Id, the same in every copy.
     pub id: String,
     /// Start, in milliseconds since the Unix epoch.
     pub started_unix_ms: i64,
-    /// From the start to the end of the last run.
+    /// Time from the start to the end of the last run.
     pub elapsed_ms: u64,
-    /// How it ended.
+    /// State of the session.
     pub state: State,
-    /// Whether the process that measured it ended without saying so.
+    /// Whether the measuring process died without ending the session.
     pub is_killed: bool,
-    /// Names given by the user.
+    /// Tags given by the user.
     pub tags: Vec<String>,
-    /// The words typed.
+    /// The command line.
     pub command: Vec<String>,
-    /// The code that was measured, where that is known.
+    /// The measured code, if known.
     pub origin: Option<Origin>,
-    /// Names of the variants in the order given.
+    /// Names of the variants in the given order.
     pub variants: Vec<String>,
-    /// The names of its loads, where it is one of loads.
+    /// Names of the loads, if it is a load session.
     pub loads: Vec<String>,
-    /// How many benchmarks have a run.
+    /// Number of benchmarks with a run.
     pub benchmarks: usize,
-    /// How many cases have a run.
+    /// Number of cases with a run.
     pub cases: usize,
-    /// How many runs finished.
+    /// Number of finished runs.
     pub runs: usize,
-    /// How many steps failed.
+    /// Number of failed steps.
     pub failures: usize,
-    /// How many benchmarks said that they cannot run here.
+    /// Number of benchmarks that reported that they cannot run here.
     pub skipped: usize,
 }
 
 impl Store {
-    /// Those of these numbers, the oldest first.
+    /// Returns the sessions with these numbers, oldest first.
     pub(super) fn numbered(&self, numbers: &[i64]) -> anyhow::Result<Vec<Overview>> {
         let numbers = serde_json::to_string(numbers)?;
-        // Runs are counted in `session_case`, never one by one.
+        // Sum the counts in `session_case` instead of counting runs.
         let sql = sql!(
             "SELECT number, session.id, started_unix_ms, state, command, variants,
                     (SELECT count(DISTINCT benchmark) FROM session_case
@@ -273,19 +273,20 @@ impl Store {
         listed().map_err(|error| self.in_words(error))
     }
 
-    /// Whether the process that records a session is known to have ended.
+    /// Returns whether the recording process is known to have ended.
     fn is_killed(&self, number: i64) -> anyhow::Result<bool> {
         let recorder = self.recorder(number)?;
         Ok(recorder.is_some_and(|process| process.has_ended() == Some(true)))
     }
 
-    /// Whether the process that records a session is known to run on this machine.
+    /// Returns whether the recording process is known to run on this machine.
     pub(super) fn is_recorded_here(&self, number: i64) -> anyhow::Result<bool> {
         let recorder = self.recorder(number)?;
         Ok(recorder.is_some_and(|process| process.has_ended() == Some(false)))
     }
 
-    /// The process that records a session, or did; `None` for imported ones and those of earlier versions.
+    /// Returns the process that records or recorded a session; `None` for imported sessions and
+    /// those of earlier versions.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -332,11 +333,10 @@ impl Store {
 }
 
 impl Store {
-    /// Keeps what a session showed of the machine it was measured on. A second result for the same
-    /// session takes the place of the first.
+    /// Stores a session's calibration of its machine, replacing an earlier result of the session.
     ///
     /// # Errors
-    /// No such session, or the file fails.
+    /// No such session, or the database fails.
     pub fn keep_calibration(
         &mut self,
         machine: &Environment,
@@ -345,10 +345,11 @@ impl Store {
         self.change(|file| Ok(enter_calibration(file, machine, found)?))
     }
 
-    /// The newest calibration of the machine; `None` if there is none, or the machine has no name.
+    /// Returns the newest calibration of the machine; `None` if there is none or the machine has no
+    /// name.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn calibration_of(&self, machine: &Environment) -> anyhow::Result<Option<Calibration>> {
         if machine.host.is_none() {
             return Ok(None);
@@ -374,11 +375,11 @@ impl Store {
         )
     }
 
-    /// Keeps by how much builds of one source differed in a session: case, metric, builds, and the standard deviation
-    /// between them, of logarithms.
+    /// Stores the spread between builds of one source in a session: case, metric, number of builds,
+    /// and the standard deviation of logarithms between them.
     ///
     /// # Errors
-    /// No such session, or the file fails.
+    /// No such session, or the database fails.
     pub fn keep_layout_spread(
         &mut self,
         session: i64,
@@ -396,11 +397,11 @@ impl Store {
         })
     }
 
-    /// The number of the newest session that showed how much builds of this case differ, with their standard deviation;
-    /// `None` if no session did.
+    /// Returns the newest session that measured the spread between builds of this case, with the
+    /// standard deviation; `None` if no session did.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn layout_spread(&self, case: &str, metric: &str) -> anyhow::Result<Option<(i64, f64)>> {
         let sql = sql!(
             "SELECT session, sd FROM layout_spread WHERE case_id = $1 AND metric = $2

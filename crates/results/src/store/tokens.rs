@@ -1,31 +1,31 @@
-//! Tokens, of which only digests are kept, and the audit: who did what, which is only ever added to.
+//! Access tokens, stored as digests only, and the append-only audit log.
 //!
-//! Whether a token may do something is decided by whoever asks; here stands what it was given. Both lie in the tables that
-//! a server was started with, not in those of its projects.
+//! This module stores permissions; callers enforce them. Both tables are among those the server was
+//! started with, not those of its projects.
 
 use super::Store;
 use super::database::{Error, Row, given, sql};
 use super::read::from_json;
 use anyhow::{Context, ensure};
 
-/// Milliseconds of an hour: uses of a token are noted no more often.
+/// Granularity in milliseconds with which the last use of a token is recorded: an hour.
 const HOUR_MS: i64 = 3_600_000;
 
-/// What a token allows.
+/// Permission of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// To read.
+    /// Read.
     Read,
-    /// To push, and to read what was pushed.
+    /// Upload, and read what was uploaded.
     Push,
-    /// To judge changes, and to read.
+    /// Triage changes, and read.
     Judge,
-    /// Everything.
+    /// All operations.
     Admin,
 }
 
 impl Scope {
-    /// All, with their names.
+    /// All scopes with their names.
     pub const NAMES: [(&'static str, Scope); 4] = [
         ("read", Scope::Read),
         ("push", Scope::Push),
@@ -33,7 +33,7 @@ impl Scope {
         ("admin", Scope::Admin),
     ];
 
-    /// What it is called.
+    /// Returns the name of the scope.
     pub fn name(self) -> &'static str {
         let known = Scope::NAMES.iter().find(|(_, scope)| *scope == self);
         known.map_or("", |(name, _)| name)
@@ -45,66 +45,66 @@ impl Scope {
     }
 }
 
-/// A token as it is kept.
+/// A stored token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredToken {
-    /// What it is found by; no secret.
+    /// Public id for lookups.
     pub id: String,
-    /// The SHA-256 of the token.
+    /// SHA-256 of the token.
     pub digest: Vec<u8>,
-    /// What people call it.
+    /// Display name.
     pub name: String,
-    /// What it allows.
+    /// Permissions.
     pub scopes: Vec<Scope>,
-    /// The only project in which; all if `None`.
+    /// Project to which the token is limited; `None` for all.
     pub project: Option<String>,
-    /// The only branches whose sessions it may push; all if `None`.
+    /// Branches whose sessions it may upload; `None` for all.
     pub branches: Option<Vec<String>>,
-    /// The only machines whose sessions it may push; all if `None`.
+    /// Machines whose sessions it may upload; `None` for all.
     pub machines: Option<Vec<String>>,
-    /// In milliseconds since the Unix epoch, as all times here.
+    /// Creation time in milliseconds since the Unix epoch, like all times here.
     pub created_unix_ms: i64,
-    /// From when on it is none.
+    /// Expiry time.
     pub expires_unix_ms: Option<i64>,
-    /// When it was used last, to an hour.
+    /// Last use, rounded down to the hour.
     pub used_unix_ms: Option<i64>,
-    /// Since when it is none.
+    /// Revocation time.
     pub revoked_unix_ms: Option<i64>,
 }
 
 impl StoredToken {
-    /// Whether it is one at this moment.
+    /// Returns whether the token is valid at this time.
     pub fn is_valid(&self, unix_ms: i64) -> bool {
         self.revoked_unix_ms.is_none() && self.expires_unix_ms.is_none_or(|end| unix_ms < end)
     }
 }
 
-/// What somebody did, or was not allowed to do.
+/// An entry of the audit log: an action that was performed or denied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditLine {
-    /// When, in milliseconds since the Unix epoch.
+    /// Time, in milliseconds since the Unix epoch.
     pub at_unix_ms: i64,
-    /// The name of the token, or what stands for one.
+    /// Name of the token, or a substitute.
     pub who: String,
     /// The id of the token.
     pub token: Option<String>,
-    /// Where the request came from.
+    /// Address of the client.
     pub address: Option<String>,
     /// The project.
     pub project: Option<String>,
-    /// What was done.
+    /// The action.
     pub what: String,
-    /// To what.
+    /// Object of the action.
     pub subject: Option<String>,
-    /// `done`, or why not.
+    /// `done`, or the reason for the denial.
     pub result: String,
 }
 
 impl Store {
-    /// Keeps a new token.
+    /// Stores a new token.
     ///
     /// # Errors
-    /// Its id is known already, or the file fails.
+    /// The id exists already, or the database fails.
     pub fn add_token(&mut self, token: &StoredToken) -> anyhow::Result<()> {
         let names: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
         let list = |names: &Option<Vec<String>>| names.as_ref().map(serde_json::to_string);
@@ -134,10 +134,10 @@ impl Store {
         })
     }
 
-    /// All tokens, the newest first.
+    /// Returns all tokens, newest first.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn tokens(&self) -> anyhow::Result<Vec<StoredToken>> {
         let sql = sql!(
             "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
@@ -147,10 +147,10 @@ impl Store {
         rows.into_iter().map(TokenRow::token).collect()
     }
 
-    /// A token by its id.
+    /// Returns a token by its id.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn token(&self, id: &str) -> anyhow::Result<Option<StoredToken>> {
         let sql = sql!(
             "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
@@ -160,10 +160,11 @@ impl Store {
         row.map(TokenRow::token).transpose()
     }
 
-    /// A token by its id and its digest. The time that this takes does not tell which of them is unknown.
+    /// Returns a token by its id and digest. The response time does not reveal which of them is
+    /// unknown.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn token_of(&self, id: &str, digest: &[u8]) -> anyhow::Result<Option<StoredToken>> {
         let sql = sql!(
             "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
@@ -173,10 +174,10 @@ impl Store {
         row.map(TokenRow::token).transpose()
     }
 
-    /// Ends all valid tokens of this name or id, and tells which.
+    /// Revokes all active tokens with this name or id, and returns their ids.
     ///
     /// # Errors
-    /// There is none, or the file fails.
+    /// There is no such token, or the database fails.
     pub fn revoke_tokens(&mut self, word: &str, unix_ms: i64) -> anyhow::Result<Vec<String>> {
         let is_meant = |token: &StoredToken| {
             token.revoked_unix_ms.is_none() && (token.id == word || token.name == word)
@@ -197,10 +198,10 @@ impl Store {
         Ok(tokens.into_iter().map(|token| token.id).collect())
     }
 
-    /// Notes that a token was used, to the hour.
+    /// Records the use of a token, to the hour.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn note_use(&mut self, token: &StoredToken, unix_ms: i64) -> anyhow::Result<()> {
         let hour = unix_ms - unix_ms.rem_euclid(HOUR_MS);
         if token.used_unix_ms.is_some_and(|used| used >= hour) {
@@ -213,10 +214,10 @@ impl Store {
         })
     }
 
-    /// Adds a line to the audit.
+    /// Appends an entry to the audit log.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn note_in_audit(&mut self, line: &AuditLine) -> anyhow::Result<()> {
         self.change(|file| {
             file.execute(
@@ -240,10 +241,10 @@ impl Store {
         })
     }
 
-    /// The newest lines of the audit, the newest first.
+    /// Returns the latest entries of the audit log, newest first.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn audit(&self, most: usize) -> anyhow::Result<Vec<AuditLine>> {
         let sql = sql!(
             "SELECT at_unix_ms, who, token, address, project, what, subject, result
@@ -264,7 +265,7 @@ impl Store {
     }
 }
 
-/// A row, whose lists are not read yet.
+/// A row whose lists are not parsed yet.
 struct TokenRow {
     token: StoredToken,
     scopes: String,
@@ -294,7 +295,7 @@ impl TokenRow {
         })
     }
 
-    /// A scope that a later version may have added allows nothing here.
+    /// Parses the lists. An unknown scope of a later version grants nothing.
     fn token(self) -> anyhow::Result<StoredToken> {
         let list = |text: &Option<String>| text.as_deref().map(from_json).transpose();
         let scopes: Vec<String> = from_json(&self.scopes).context("a token's scopes")?;

@@ -1,8 +1,9 @@
-//! Sessions that are pushed: their parts until all are here, and then the session, once and whole.
+//! Incoming uploads: parts of a session until all have arrived, then the session as a whole.
 //!
-//! A sender that got no answer asks again, so everything here may be done twice: what is known is never entered again,
-//! and never replaced. Each function is one transaction, answered after it is kept. What a part may hold is decided by
-//! whoever receives it. Start at [`Store::begin_upload`]; small sessions skip the parts and begin at [`Store::take_in`].
+//! A client that gets no response retries, so every operation is idempotent: existing data is
+//! neither duplicated nor replaced. Each function is one transaction and returns after the commit.
+//! The receiver decides what a part may contain. Start at [`Store::begin_upload`]; small sessions
+//! skip the parts and start at [`Store::take_in`].
 
 use super::database::{Database, Error, Row, given, sql};
 use super::sessions::{enter, number_of_id};
@@ -13,17 +14,17 @@ use ring::digest::{self, SHA256};
 use speedwell_model::Session;
 use std::fmt;
 
-/// The SHA-256 of all lines of a session, with their ends, as they were sent.
+/// SHA-256 of all lines of a session, including line ends, as they were sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// Of the lines.
+    /// Hashes the lines.
     pub fn of(lines: &[u8]) -> Digest {
         Digest::of_parts([lines])
     }
 
-    /// Of lines in several parts.
+    /// Hashes lines given in several parts.
     pub fn of_parts<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Digest {
         let mut context = digest::Context::new(&SHA256);
         for part in parts {
@@ -34,7 +35,7 @@ impl Digest {
         Digest(bytes)
     }
 
-    /// Reads 64 hexadecimal digits.
+    /// Parses 64 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Digest> {
         let mut bytes = [0; 32];
         let is_hex = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -44,7 +45,7 @@ impl Digest {
         is_hex.then_some(Digest(bytes))
     }
 
-    /// As it is stored.
+    /// Returns the raw bytes.
     pub(super) fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -60,62 +61,62 @@ impl fmt::Display for Digest {
     }
 }
 
-/// Who sends, and when.
+/// Sender of an upload, and the time.
 #[derive(Debug, Clone, Copy)]
 pub struct Sender<'a> {
-    /// The id of the token.
+    /// Id of the token.
     pub token: Option<&'a str>,
-    /// In milliseconds since the Unix epoch.
+    /// Current time in milliseconds since the Unix epoch.
     pub at_unix_ms: i64,
 }
 
-/// How far a session is that is pushed.
+/// State of an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Arrival {
-    /// So many lines are here.
+    /// Incomplete; this number of lines has arrived.
     Arriving(u64),
-    /// It is here, with that number; and was before.
+    /// Already present, with this number.
     Known(i64),
-    /// It is here now, with that number.
+    /// Stored now, with this number.
     Stored(i64),
-    /// One with this identity is here, which is another one.
+    /// Conflicts with a different session of the same id.
     Differs {
-        /// What the one here is known by.
+        /// Digest of the existing session.
         here: Digest,
     },
-    /// It was deleted, and is not taken in again.
+    /// Rejected because the session was deleted.
     Deleted,
 }
 
-/// A session that has not arrived as a whole.
+/// An incomplete upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arriving {
-    /// Its identity.
+    /// Id of the session.
     pub id: String,
-    /// How many of its lines are here.
+    /// Number of lines received.
     pub lines: u64,
-    /// How many bytes.
+    /// Number of bytes received.
     pub bytes: u64,
-    /// The id of the token of who sends it.
+    /// Id of the sender's token.
     pub token: Option<String>,
-    /// When the last part came, in milliseconds since the Unix epoch.
+    /// Time of the last part, in milliseconds since the Unix epoch.
     pub at_unix_ms: i64,
 }
 
 impl Store {
-    /// How far a session is; `None` if nothing is known of it.
+    /// Returns the state of an upload; `None` if the session is unknown.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn arrival(&self, id: &str) -> anyhow::Result<Option<Arrival>> {
         let found = arrival(&self.database, id);
         found.map_err(|error| self.explain(error))
     }
 
-    /// The digest of a session that is here: of the lines that were sent, or else of those that it is exported as.
+    /// Returns the digest of a stored session: of the lines that were uploaded, or of its export.
     ///
     /// # Errors
-    /// No such session, or the file fails.
+    /// No such session, or the database fails.
     pub fn digest(&self, number: i64) -> anyhow::Result<Digest> {
         let sent = sent_digest(&self.database, number).map_err(|error| self.explain(error))?;
         match sent {
@@ -128,11 +129,11 @@ impl Store {
         }
     }
 
-    /// Takes in the header of a session whose lines will follow. One that was begun with the same header goes on where it
-    /// was; with another header it begins again.
+    /// Starts an upload with the header of a session. An upload that was started with the same
+    /// header continues; with another header it starts over.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn begin_upload(
         &mut self,
         id: &str,
@@ -163,11 +164,11 @@ impl Store {
         })
     }
 
-    /// Takes in lines from the line `at` on, counted from 0, which is the header. Lines at another place than the next are
-    /// left out, unless they are a part that is here; the answer says what the next place is.
+    /// Adds lines from index `at` on, where 0 is the header. Lines at any other index than the next
+    /// are ignored; returns the state, and false if ignored lines are not a known part.
     ///
     /// # Errors
-    /// Nothing was begun, or the file fails.
+    /// The upload was not started, or the database fails.
     pub fn add_lines(
         &mut self,
         id: &str,
@@ -191,10 +192,10 @@ impl Store {
         })
     }
 
-    /// All lines that are here of a session that has not arrived as a whole.
+    /// Returns all received lines of an incomplete upload.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn lines_so_far(&self, id: &str) -> anyhow::Result<Vec<u8>> {
         let sql = sql!(
             "SELECT text FROM upload_part JOIN upload ON upload.number = upload
@@ -204,18 +205,19 @@ impl Store {
         Ok(parts.concat())
     }
 
-    /// Drops what is here of a session that has not arrived as a whole.
+    /// Discards an incomplete upload.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn drop_upload(&mut self, id: &str) -> anyhow::Result<()> {
         self.change(|file| Ok(forget(file, id)?))
     }
 
-    /// Takes in a session whose lines are all here and were read; `size` is their number and their bytes.
+    /// Inserts a session whose lines have all arrived and were parsed, given their number and their
+    /// size in bytes.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn take_in(
         &mut self,
         session: &Session,
@@ -224,7 +226,7 @@ impl Store {
         sender: &Sender<'_>,
     ) -> anyhow::Result<Arrival> {
         if let Some(number) = self.number_of_id(&session.id)? {
-            // Sessions are never changed once they are over, so what is read before the transaction holds in it.
+            // Complete sessions never change, so reading before the transaction is safe.
             return self.compared(number, digest);
         }
         let taken = self.change(|file| {
@@ -274,10 +276,10 @@ impl Store {
         })
     }
 
-    /// One of those that have not arrived as a whole.
+    /// Returns an incomplete upload by the id of its session.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn arriving_one(&self, id: &str) -> anyhow::Result<Option<Arriving>> {
         let sql = sql!(
             "SELECT id, lines, bytes, token, at_unix_ms FROM upload
@@ -286,10 +288,10 @@ impl Store {
         self.first_row(sql, given![id], arriving_of)
     }
 
-    /// The sessions that have not arrived as a whole, the newest first.
+    /// Returns the incomplete uploads, newest first.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn arriving(&self) -> anyhow::Result<Vec<Arriving>> {
         let sql = sql!(
             "SELECT id, lines, bytes, token, at_unix_ms FROM upload WHERE session IS NULL
@@ -298,10 +300,10 @@ impl Store {
         self.rows(sql, given![], arriving_of)
     }
 
-    /// Drops sessions that have not arrived as a whole and of which nothing came since; returns how many.
+    /// Discards incomplete uploads without activity since this time; returns their number.
     ///
     /// # Errors
-    /// The file fails.
+    /// The database fails.
     pub fn drop_uploads_before(&mut self, unix_ms: i64) -> anyhow::Result<usize> {
         self.change(|file| {
             let sql = sql!("DELETE FROM upload WHERE session IS NULL AND at_unix_ms < $1");
@@ -342,7 +344,7 @@ fn sent_digest(file: &Database, number: i64) -> Result<Option<Digest>, Error> {
     Ok(bytes.as_deref().and_then(Digest::stored))
 }
 
-/// The number of lines and the digest of the part that begins at a line.
+/// Returns the number of lines and the digest of the part that starts at a line.
 fn part(file: &Database, id: &str, line: u64) -> Result<Option<(u64, Digest)>, Error> {
     let sql = sql!(
         "SELECT upload_part.lines, upload_part.digest FROM upload_part
@@ -356,7 +358,7 @@ fn part(file: &Database, id: &str, line: u64) -> Result<Option<(u64, Digest)>, E
     Ok(found.and_then(|(lines, bytes)| Some((lines, Digest::stored(&bytes)?))))
 }
 
-/// Adds a part; returns how many lines are here now.
+/// Adds a part; returns the number of lines received so far.
 fn add(
     file: &Database,
     id: &str,
@@ -406,7 +408,7 @@ fn forget(file: &Database, id: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many lines a text has, of which the last need not end.
+/// Returns the number of lines of a text, including an unterminated last line.
 pub fn line_count(text: &[u8]) -> u64 {
     let ends = memchr::memchr_iter(b'\n', text).count() as u64;
     ends + u64::from(text.last().is_some_and(|last| *last != b'\n'))

@@ -65,7 +65,7 @@ fn is_there(program: &str) -> bool {
 
 /// Write a table `[suite.NAME]` for benchmarks of a tool of your own, explained in comments, and try it
 ///
-/// The table says how the tool lists its cases, executes one, and writes results (docs/guide/suites.md). With TARGET it is
+/// The table says how the tool lists its cases, executes one, and writes results (docs/reference/suites.md). With TARGET it is
 /// tried at once, and what does not fit is said.
 #[derive(Debug, Clone, Args)]
 pub struct AdapterArgs {

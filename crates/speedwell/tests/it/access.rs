@@ -1,5 +1,5 @@
 //! Access control, tested on the running server with both back ends. The threat numbers are those
-//! of docs/guide/server.md.
+//! of docs/reference/security.md.
 
 use super::back_ends::{Place, on_both};
 use super::dashboard::{Dashboard, Reply};

@@ -1,6 +1,6 @@
-//! Threat T3 of docs/guide/server.md: injection attempts in every value of every URL, on both back
-//! ends. The server itself tells which URLs take which values: pages in their errors, the API in
-//! its description.
+//! Threat T3 of docs/reference/security.md: injection attempts in every value of every URL, on both
+//! back ends. The server itself tells which URLs take which values: pages in their errors, the API
+//! in its description.
 
 use super::back_ends::{Place, on_both};
 use super::dashboard::{Dashboard, Reply};

@@ -1,5 +1,4 @@
-//! Cost of accepting sessions on a server. These tests measure, so they are ignored; the figures in
-//! docs/guide/server.md come from
+//! Measures the cost of receiving sessions; ignored by default:
 //!
 //! `cargo test --release -p speedwell --features postgres --test it -- --ignored --nocapture costs`
 

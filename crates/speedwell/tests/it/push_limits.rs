@@ -1,5 +1,5 @@
 //! What a server accepts from clients, and what not: oversized or damaged sessions, decompression
-//! bombs, tokens for something else. The threat numbers are those of docs/guide/server.md.
+//! bombs, tokens for something else. The threat numbers are those of docs/reference/security.md.
 
 #![expect(clippy::too_many_lines, reason = "a story is told in one piece")]
 

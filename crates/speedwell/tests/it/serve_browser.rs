@@ -1,5 +1,5 @@
 //! The dashboard in a real browser under attack, and one that stays open while the server restarts.
-//! The threat numbers are those of docs/guide/server.md.
+//! The threat numbers are those of docs/reference/security.md.
 
 use super::back_ends::Place;
 use super::browser::{Page, REBOUND, Screen};

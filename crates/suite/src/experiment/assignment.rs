@@ -1,6 +1,6 @@
-//! What one run has to do: a group's sections for one case and one variant, with every placeholder filled
-//! that can be known before. Start at [`Experiment::assignment`], for loads of the short form at
-//! [`Experiment::load_assignment`].
+//! Builds the assignment of one run: a group's sections for one case and one variant, with every
+//! placeholder filled that is known in advance. Start at [`Experiment::assignment`], for loads of
+//! the short form at [`Experiment::load_assignment`].
 
 use super::benchmark::{BenchmarkKeys, OF_A_CASE};
 use super::command::{Arguments, changes};
@@ -20,11 +20,11 @@ use std::path::Path;
 const OF_A_SERVER: [&str; 5] = ["port", "network", "ready", "stop", "expect_processes"];
 
 impl Experiment {
-    /// What a run of a case under a variant has to do. `{port}` stays.
+    /// Returns the assignment of a run of a case under a variant. `{port}` stays unexpanded.
     ///
     /// # Errors
-    /// There is no such variant, or the group consists of benchmark files. What else could be wrong
-    /// was found when the file was read.
+    /// The variant does not exist, or the group consists of benchmark files. All other errors were
+    /// reported when the file was read.
     pub fn assignment(
         &self,
         group: &Group,
@@ -93,7 +93,8 @@ impl Experiment {
         })
     }
 
-    /// What the placeholders of a case under a variant mean. A name of the variant hides one of `[params]`.
+    /// Returns the values of placeholders for a case under a variant. A name of the variant hides
+    /// one of `[params]`.
     fn placeholders(
         &self,
         group: &Group,
@@ -119,7 +120,8 @@ impl Experiment {
             let program = known.fill(program, line, &variant.place.key("program"))?;
             known.define("program", program);
         }
-        // The path of the load is the last resort of `{path}`, so that readiness can ask for it, too.
+        // If nothing else defines `{path}`, it is the path of the load, so that readiness checks
+        // can use it, too.
         if known.fill("{path}", None, &group.place).is_err()
             && let Some(path) = path(sections, &known, &group.place)?
         {
@@ -128,11 +130,11 @@ impl Experiment {
         Ok(known)
     }
 
-    /// The variant as harnesses of benchmark files know variants. `current` gives the variables of our
-    /// own environment, because a harness can only set variables.
+    /// Returns the variant in the form used by harnesses of benchmark files. `current` looks up our
+    /// own environment variables, because a harness can only set variables.
     ///
     /// # Errors
-    /// There is no such variant, or it says something that a harness cannot do.
+    /// The variant does not exist, or requires something that a harness cannot do.
     pub fn harness_variant(
         &self,
         variant: &str,
@@ -145,10 +147,10 @@ impl Experiment {
         Ok(found)
     }
 
-    /// The same without what the file says of all variants.
+    /// Returns the same without the file's defaults for all variants.
     ///
     /// # Errors
-    /// It says something that a harness cannot do.
+    /// The variant requires something that a harness cannot do.
     pub fn declared_variant(
         &self,
         variant: &Variant,
@@ -181,11 +183,11 @@ impl Experiment {
 // Loads of the short form.
 
 impl Experiment {
-    /// What a run of a case of a load has to do. `program` is what starts it under the variant; `{port}` stays
-    /// a placeholder, and so does `{program}` without one.
+    /// Returns the assignment of a run of a case of a load. `program` is the program that the
+    /// variant starts; without it, `{program}` stays unexpanded, as does `{port}`.
     ///
     /// # Errors
-    /// Something has no meaning for the case, or the variant changes what is not there.
+    /// A setting is invalid for the case, or the variant changes something that does not exist.
     pub fn load_assignment(
         &self,
         group: &Group,
@@ -237,7 +239,7 @@ impl Experiment {
         })
     }
 
-    /// The variant that the file declares by that name, or of which it is the repetition.
+    /// Returns the variant declared under that name, or the one that it repeats.
     fn declared(&self, name: &str) -> Option<&super::variant::Variant> {
         let of_name = |name: &str| self.variants.iter().find(|known| known.name == name);
         of_name(name).or_else(|| of_name(super::plan::repeated_variant(name)))
@@ -266,7 +268,7 @@ impl Experiment {
         Ok(known)
     }
 
-    /// Refuses a variant whose changes have no effect: it would be compared with itself.
+    /// Rejects a variant whose changes have no effect: it would be compared with itself.
     fn check_server(
         &self,
         part: &Part,
@@ -303,14 +305,14 @@ impl Experiment {
     }
 }
 
-/// Program and arguments of a variant for a shell.
+/// Returns program and arguments of a variant as a shell command line.
 fn line(program: &Path, arguments: &[String]) -> String {
     let program = program.to_string_lossy();
     let arguments = arguments.iter().map(String::as_str);
     shell_words::join(std::iter::once(&*program).chain(arguments))
 }
 
-/// A change as a variable with its whole value.
+/// Resolves a change to a variable and its complete value.
 fn whole_value(
     change: &Change,
     current: &dyn Fn(&str) -> Option<String>,
@@ -335,7 +337,7 @@ fn whole_value(
     })
 }
 
-/// Whether the command that is performed has the placeholder `{program}`.
+/// Whether the command to execute has the placeholder `{program}`.
 fn has_program(sections: &Table, variant: &Variant) -> bool {
     let of = |table: Option<&Table>| table.and_then(|table| table.get("command")).cloned();
     let command = of(variant.patch.table());
@@ -352,7 +354,7 @@ fn has_program(sections: &Table, variant: &Variant) -> bool {
     found
 }
 
-/// Refuses keys of a server in a group that is none.
+/// Rejects server keys in a group of another kind.
 fn refuse_server_keys(target: &Part, group: &Group) -> Result<()> {
     let Some(key) = OF_A_SERVER.iter().find(|key| target.has(key)) else {
         return Ok(());
@@ -365,7 +367,7 @@ fn refuse_server_keys(target: &Part, group: &Group) -> Result<()> {
     Err(target.error(key, format!("{message}\nhint: {hint}")))
 }
 
-/// The path that the load asks for.
+/// Returns the path that the load requests.
 fn path(sections: &Table, known: &Placeholders, place: &Place) -> Result<Option<String>> {
     let load = sections.get("load").and_then(Node::table);
     let text = |key: &str| {

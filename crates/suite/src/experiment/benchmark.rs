@@ -1,10 +1,10 @@
 //! `[benchmark.NAME]` with `kind = "load"`: the short form of a group that is an HTTP load.
 //!
-//! It says in one table what `[[group]]` says in several, and its server is a line for a shell or runs already. It
-//! becomes the [`LoadSpec`] that `speedwell load` carries out. What differs between its cases is read once, by
-//! [`resolve`]; everything else for each case, with its placeholders filled (`assignment.rs`). Its
-//! variants are known as harnesses know them, because the command line may put others in the place of those of the
-//! file. What the file says of a variant's server and address counts for every variant of that name.
+//! One table replaces several of `[[group]]`, and its server is started by a shell command or runs
+//! already. It becomes the [`LoadSpec`] that `speedwell load` executes. What differs between its
+//! cases is read once, by [`resolve`]; everything else for each case, with its placeholders filled
+//! (`assignment.rs`). Variants have the form that harnesses use, because the command line may
+//! replace them. A server and URL of a variant in the file apply to every variant of that name.
 
 use super::group::{Group, Seed};
 use super::load::{Body, CONCURRENCY, ClientName, end, header};
@@ -21,54 +21,55 @@ use speedwell_model::load_spec::LoadSpec;
 use speedwell_model::{Case, Value};
 use std::path::Path;
 
-/// Names that no parameter can have.
+/// Names that parameters cannot have.
 const RESERVED: [&str; 4] = ["concurrency", "rate", "port", "program"];
 
-/// Keys that say what cases there are, not what one of them does.
+/// Keys that define the cases, not the behavior of one of them.
 pub(super) const OF_A_CASE: [&str; 4] = ["kind", "parameters", "concurrency", "rate"];
 
 /// A benchmark that is an HTTP load, named `GROUP/NAME`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BenchmarkKeys {
-    /// What kind of benchmark it is.
+    /// Kind of benchmark.
     #[schemars(required)]
     kind: Option<KindName>,
     /// Values or lists of values: one case for every combination.
     parameters: ValueTable,
-    /// Requests in flight at once, or a list: one case for each. Usually 10.
+    /// Concurrent requests, or a list: one case for each. Default: 10.
     concurrency: Option<Many<Rate>>,
-    /// Requests a second, whatever the server does, or a list. Usually as fast as answers come.
+    /// Requests per second, independent of the server, or a list. By default, as fast as responses
+    /// arrive.
     rate: Option<Many<Rate>>,
-    /// What sends the load; any but our own generator is part of the case.
+    /// Load generator; any but the built-in one is part of the case.
     client: ClientName,
-    /// Where requests go. It may be in every variant instead.
+    /// URL to request. Every variant may have its own instead.
     url: Option<String>,
-    /// A line for a shell that starts the server. It must stay in the foreground.
+    /// Shell command that starts the server. It must stay in the foreground.
     serve: Option<String>,
-    /// How long the server may take until it accepts connections. Usually "30s".
+    /// Time limit for the server to accept connections. Default: "30s".
     ready: Option<Time>,
-    /// The load ends after this time. Usually "10s".
+    /// Duration of the load. Default: "10s".
     duration: Option<Time>,
-    /// The load ends after so many requests.
+    /// Number of requests after which the load ends.
     requests: Option<Whole<1>>,
     /// Warm-up time; its requests are excluded from the results.
     warmup: Option<Time>,
-    /// The method. Usually "GET".
+    /// HTTP method. Default: "GET".
     method: Option<String>,
     /// Header fields.
     headers: IndexMap<String, Plain>,
-    /// The body of every request.
+    /// Body of every request.
     body: Option<Body>,
-    /// A file beside this one that has the body.
+    /// File next to this one that contains the body.
     body_file: Option<String>,
-    /// HTTP/2. Usually false.
+    /// Whether to use HTTP/2. Default: false.
     http2: Option<bool>,
-    /// Connections stay open. Usually true.
+    /// Whether connections stay open. Default: true.
     keepalive: Option<bool>,
-    /// How long a request may take. Usually "30s".
+    /// Time limit for a request. Default: "30s".
     timeout: Option<Time>,
-    /// What answers must be.
+    /// Expected responses.
     expect: ExpectKeys,
 }
 
@@ -80,19 +81,19 @@ enum KindName {
     Load,
 }
 
-/// What answers must be.
+/// Expected responses.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct ExpectKeys {
-    /// 200, "2xx", "200-204" or a list of them. Usually "2xx".
+    /// 200, "2xx", "200-204" or a list of them. Default: "2xx".
     status: Many<Status>,
-    /// A text in it.
+    /// Text that the body must contain.
     body: Option<String>,
-    /// How many bytes it has.
+    /// Length of the body in bytes.
     length: Option<Count>,
 }
 
-/// What differs between the cases of a benchmark; its other keys are not looked at.
+/// Keys that differ between the cases of a benchmark; all others are ignored here.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct CaseKeys {
@@ -113,7 +114,7 @@ checked! {
     }
 }
 
-/// The group that a benchmark of the experiment `experiment` is.
+/// Returns the group that a benchmark of the experiment `experiment` forms.
 pub fn resolve(part: &Part, experiment: &str, settings: &Settings) -> Result<Group> {
     let keys: CaseKeys = part.read()?;
     if keys.kind.is_none() {
@@ -138,7 +139,7 @@ pub fn resolve(part: &Part, experiment: &str, settings: &Settings) -> Result<Gro
     })
 }
 
-/// Declared ones first, then what every load has.
+/// Returns the declared parameters, followed by the standard ones of a load.
 fn parameters(keys: CaseKeys, part: &Part, settings: &Settings) -> Result<Parameters> {
     let mut found: Parameters = Vec::new();
     for (name, Many(values)) in keys.parameters {
@@ -168,7 +169,8 @@ fn parameters(keys: CaseKeys, part: &Part, settings: &Settings) -> Result<Parame
 }
 
 impl BenchmarkKeys {
-    /// The load of a case, whose files are below `root`. Its address is empty where only variants have one.
+    /// Returns the load of a case, with files relative to `root`. Its URL is empty if only variants
+    /// have one.
     pub(super) fn resolve(self, part: &Part, case: &Case, root: &Path) -> Result<LoadSpec> {
         let (time, count) = end(self.duration, self.requests, part)?;
         let number = |name| case.value(name).and_then(Value::as_number);

@@ -1,7 +1,7 @@
-//! `[[claim]]`: a sentence of the report that the data must carry.
+//! `[[claim]]`: a statement of the report that the data must support.
 //!
-//! A claim over several cases is looked at case by case. A term whose filter means one case only is
-//! that figure in all of them.
+//! A claim over several cases is evaluated case by case. A term whose filter selects a single case
+//! has that figure in all of them.
 
 use super::group::Group;
 use super::selection::{SelectedCase, selected_cases};
@@ -16,28 +16,27 @@ use speedwell_model::Value;
 /// A claim.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
-    /// The sentence.
+    /// Sentence for the report.
     pub say: String,
-    /// What must be true for it to hold.
+    /// Condition under which the claim holds.
     pub expression: Expression,
-    /// The expression as it was written.
+    /// Expression as written.
     pub text: String,
-    /// Where each of [`Expression::terms`] is taken from: one entry for every time that the claim
-    /// is looked at.
+    /// Cases of each of [`Expression::terms`]: one row for every evaluation of the claim.
     pub rows: Vec<Vec<SelectedCase>>,
 }
 
-/// A sentence of the report that the figures must carry.
+/// A statement of the report that the figures must support.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimKeys {
-    /// The sentence. Usually the expression.
+    /// Sentence for the report. Default: the expression.
     say: Option<String>,
-    /// What must be true for it to hold: "latency_p50(green) < 2*latency_p50(red)".
+    /// Condition under which the claim holds: "latency_p50(green) < 2*latency_p50(red)".
     expr: String,
 }
 
-/// What the claims of the file say.
+/// Resolves the claims of the file.
 pub fn resolve(
     claims: &[ClaimKeys],
     top: &Part,
@@ -132,7 +131,7 @@ fn rows(
     Ok((0..times).map(row).collect())
 }
 
-/// Refuses a time or size where no figure is one: the numbers would have nothing in common.
+/// Rejects a time or size if no figure has that unit: the numbers would not be comparable.
 fn check_units(
     claim: &Expression,
     text: &str,
@@ -144,7 +143,7 @@ fn check_units(
         for case in cases {
             match groups[case.group].metric(&term.metric) {
                 Some(metric) => units.push(metric.unit),
-                // Benchmark files say only when they are measured what they measure.
+                // The metrics of benchmark files are known only when they are measured.
                 None => return Ok(()),
             }
         }

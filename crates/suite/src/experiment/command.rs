@@ -1,4 +1,5 @@
-//! How a program is started: its command line and the changes of its environment, as targets and variants say them.
+//! How a program is started: its command line and changes to its environment, as written in targets
+//! and variants.
 
 use crate::part::Part;
 use crate::value::{Many, Plain, checked};
@@ -8,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use speedwell_model::assignment::Change;
 
-/// Words, or a line that is split into words as a shell would split it.
+/// Arguments, or a line that is split into arguments like in a shell.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]
@@ -29,7 +30,7 @@ checked! {
 }
 
 impl Command {
-    /// As the program gets them, the program first.
+    /// Returns the arguments, the program first.
     pub fn argv(&self) -> Vec<String> {
         match self {
             Command::Words(words) => words.0.clone(),
@@ -38,7 +39,7 @@ impl Command {
     }
 }
 
-/// Arguments, of which there may be none.
+/// Arguments, possibly none.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]
@@ -50,7 +51,7 @@ pub enum Arguments {
 }
 
 impl Arguments {
-    /// As the program gets them.
+    /// Returns the arguments as texts.
     pub fn texts(&self) -> Vec<String> {
         match self {
             Arguments::Several(values) => values.iter().map(Plain::text).collect(),
@@ -59,10 +60,10 @@ impl Arguments {
     }
 }
 
-/// Changes of the environment by the names of variables.
+/// Changes to environment variables by name.
 pub type Environment = IndexMap<String, Variable>;
 
-/// The value of a variable, or how it changes.
+/// Value of a variable, or a change to it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]
@@ -76,17 +77,17 @@ pub enum Variable {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum VariableChange {
-    /// It has this value.
+    /// Sets the variable to this value.
     Set(Plain),
-    /// This is added behind what it has: behind a space, or `:` for names that end in PATH.
+    /// Appends this, separated by a space, or `:` for names that end in PATH.
     Append(Plain),
-    /// This is added before what it has.
+    /// Prepends this, with the same separators.
     Prepend(Plain),
-    /// It does not exist.
+    /// Removes the variable.
     Unset(bool),
 }
 
-/// The changes of `env` in a table, in order.
+/// Returns the changes of `env` in a table, in order.
 pub fn changes(environment: &Environment, part: &Part) -> Result<Vec<Change>> {
     let one = |(name, variable): (&String, &Variable)| {
         let env = part.part("env").unwrap_or_else(|| part.clone());

@@ -1,4 +1,4 @@
-//! `[compare]`: what is set against what, and what counts as a difference.
+//! `[compare]`: which variants are compared, and what counts as a difference.
 
 use super::group::Group;
 use super::plan::check_variant;
@@ -12,30 +12,32 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The confidence of intervals where nothing is said, as in `speedwell compare`.
+/// Default confidence of intervals, as in `speedwell compare`.
 const CONFIDENCE: f64 = 0.95;
 
 /// How variants are compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compare {
-    /// The reference: the first variant unless it is said.
+    /// Reference; by default the first variant.
     pub baseline: String,
-    /// What is compared with the baseline, in order.
+    /// Variants compared with the baseline, in order.
     pub candidates: Vec<String>,
-    /// What is compared besides, or instead where candidates are not listed.
+    /// Additional comparisons, or the only ones if candidates are not listed.
     pub pairs: Vec<(String, String)>,
-    /// The test: `rank`, `welch`, `mann-whitney` or `bootstrap`.
+    /// Test: `rank`, `welch`, `mann-whitney` or `bootstrap`.
     pub method: Option<String>,
-    /// The confidence of intervals, as a share.
+    /// Confidence of intervals, as a share.
     pub confidence: f64,
-    /// The smallest change worth saying, as a share.
+    /// Smallest relevant change, as a share.
     pub threshold: Option<f64>,
-    /// Gates with the group that each is about; a gate without one is about all that have the metric.
+    /// Gates with the group that each applies to; a gate without one applies to all that have the
+    /// metric.
     pub gates: Vec<(Option<String>, Gate)>,
 }
 
 impl Compare {
-    /// The same with another variant as the reference of all `variants`, or of those that are listed.
+    /// Returns the same comparison with another reference for all `variants`, or for those that are
+    /// listed.
     pub fn against(&self, baseline: &str, variants: &[Variant]) -> Compare {
         let listed = |name: &String| {
             self.candidates.is_empty() || self.candidates.contains(name) || *name == self.baseline
@@ -50,7 +52,7 @@ impl Compare {
         }
     }
 
-    /// Everything that is compared: baseline and candidate.
+    /// Returns all pairs of baseline and candidate.
     pub fn all_pairs(&self) -> Vec<(String, String)> {
         let own = self
             .candidates
@@ -70,20 +72,20 @@ impl Compare {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompareKeys {
-    /// The variant that others are compared with. Usually the first.
+    /// Variant that others are compared with. Default: the first.
     baseline: Option<String>,
-    /// What is compared with the baseline. Usually all others, unless there are pairs.
+    /// Variants compared with the baseline. Default: all others, unless there are pairs.
     candidates: Option<Many<String>>,
-    /// More comparisons: [["red", "green"], ["blue", "purple"]].
+    /// Additional comparisons: [["red", "green"], ["blue", "purple"]].
     pairs: Vec<Pair>,
-    /// The test that decides.
+    /// Statistical test.
     method: Option<Method>,
-    /// The confidence of intervals. Usually "95%".
+    /// Confidence of intervals. Default: "95%".
     confidence: Option<Share>,
-    /// The smallest change worth saying.
+    /// Smallest relevant change.
     threshold: Option<Share>,
-    /// Bounds on the change of a candidate, for all groups or a table with one text for each:
-    /// "throughput > -5% and latency_p99 < +10%". Beyond them, the exit status is 1.
+    /// Limits on the change of a candidate, for all groups or a table with one text for each:
+    /// "throughput > -5% and latency_p99 < +10%". If one is exceeded, the exit status is 1.
     pub gate: Option<GateKeys>,
 }
 
@@ -122,7 +124,7 @@ pub enum GateKeys {
     ByGroup(IndexMap<String, String>),
 }
 
-/// What `[compare]` says except for its gates, which [`gates`] reads when metrics are known.
+/// Resolves `[compare]` except for its gates, which [`gates`] reads when metrics are known.
 pub fn resolve(keys: &CompareKeys, top: &Part, variants: &[Variant]) -> Result<Compare> {
     let first = variants.first().map(|variant| variant.name.clone());
     let baseline = keys.baseline.clone().or(first).unwrap_or_default();
@@ -154,7 +156,7 @@ pub fn resolve(keys: &CompareKeys, top: &Part, variants: &[Variant]) -> Result<C
     })
 }
 
-/// Pairs of variants, each of which must exist.
+/// Checks that the variants of all pairs exist.
 pub fn checked_pairs(
     pairs: &[Pair],
     part: &Part,
@@ -169,7 +171,7 @@ pub fn checked_pairs(
     Ok(found)
 }
 
-/// What `gate = "time < +5%"` says, or a table with a text for each group.
+/// Parses `gate = "time < +5%"`, or a table with a text for each group.
 pub fn gates(
     keys: &CompareKeys,
     top: &Part,

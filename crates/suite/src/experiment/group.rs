@@ -1,4 +1,4 @@
-//! `[[group]]`: what is measured, in which cases, and what its overrides change for some of them.
+//! `[[group]]`: the measured work, its cases, and overrides for some of them.
 
 use super::load::LoadKeys;
 use super::metric::{self, MetricKeys};
@@ -20,22 +20,22 @@ use std::path::{Path, PathBuf};
 /// Sections of a group that an override may change.
 const SECTIONS: [&str; 4] = ["target", "load", "verify", "metric"];
 
-/// Keys that say the same in different ways: one in an override takes the place of the other.
+/// Alternative keys: one in an override replaces the other.
 const ALTERNATIVES: [(&str, &str); 3] = [
     ("requests", "duration"),
     ("url", "path"),
     ("concurrency", "connections"),
 ];
 
-/// Where the seed of a run comes from.
+/// Source of the seed of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "Plain")]
 #[schemars(inline, extend("anyOf" = [{ "enum": ["per-block", "per-run"] }, { "type": "integer", "minimum": 0 }]))]
 pub enum Seed {
-    /// The same for all variants of a block, another one in the next block.
+    /// The same for all variants of a block, different in the next block.
     #[default]
     PerBlock,
-    /// Another one for every run.
+    /// Different for every run.
     PerRun,
     /// Always this one.
     Fixed(u64),
@@ -60,7 +60,7 @@ impl TryFrom<Plain> for Seed {
 }
 
 impl Seed {
-    /// The seed of the run in a slot, where `of_block` is that of its block.
+    /// Returns the seed of the run in a slot; `of_block` is that of its block.
     pub fn of_run(self, of_block: u64, slot: u32) -> u64 {
         match self {
             Seed::PerBlock => of_block,
@@ -73,25 +73,25 @@ impl Seed {
 /// A group.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// Its name.
+    /// Name of the group.
     pub name: String,
-    /// What it does.
+    /// Kind of the group.
     pub kind: Kind,
-    /// What varies between its cases. For benchmark files: values in the place of declared ones.
+    /// Parameters of its cases. For benchmark files: values that replace declared ones.
     pub parameters: Parameters,
-    /// Its cases, in order; none are known of benchmark files.
+    /// Cases in order; empty for benchmark files, whose cases are unknown.
     pub cases: Vec<Case>,
-    /// Its metrics, the headline first. Empty: the harness of the files says.
+    /// Metrics, the headline first. If empty, the harness of the files decides.
     pub metrics: Vec<Metric>,
-    /// Figures of the operating system that are wanted besides.
+    /// Additional figures of the operating system.
     pub also: Vec<String>,
-    /// Seeds of its runs.
+    /// Source of the seeds of its runs.
     pub seed: Seed,
-    /// The benchmark files of a group of that kind.
+    /// Benchmark files of a group of that kind.
     pub files: Vec<PathBuf>,
-    /// Its file has the names of earlier files, in which `throughput` counted bytes.
+    /// Whether its file uses the names of earlier files, in which `throughput` counted bytes.
     pub(super) is_old: bool,
-    /// Names of the figures that its target gives.
+    /// Names of the metrics that its target reports itself.
     pub(super) own: Vec<String>,
     pub(super) place: Place,
     pub(super) wanted: Option<Vec<String>>,
@@ -103,71 +103,73 @@ pub struct Group {
 /// An exception for some cases.
 #[derive(Debug, Clone)]
 pub struct Override {
-    /// Which cases: each parameter has one of these values.
+    /// Selects the cases: each parameter has one of these values.
     matches: Parameters,
-    /// What changes, by sections.
+    /// Changes by section.
     pub(super) patch: Table,
 }
 
-/// What is measured, in which cases.
+/// A group: the measured work and its cases.
 #[expect(dead_code, reason = "some keys are read later, for each case")]
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = sections_of_kinds)]
 pub struct GroupKeys {
-    /// Its name; cases are named `EXPERIMENT/NAME`.
+    /// Name of the group; cases are named `EXPERIMENT/NAME`.
     name: String,
-    /// What it does with its target.
+    /// Kind of the group.
     kind: Kind,
     /// Values or lists of values: one case for every combination.
     #[serde(default)]
     parameters: ValueTable,
-    /// A case that has all values of one of these tables is left out.
+    /// Cases that have all values of one of these tables are omitted.
     #[serde(default)]
     exclude: Many<ValueTable>,
     /// Exceptions for some cases.
     #[serde(default, rename = "override")]
     overrides: Many<OverrideKeys>,
-    /// What is reported, the headline first.
+    /// Metrics to report, the headline first.
     metrics: Option<Many<String>>,
-    /// Figures that cost something or that not every machine has: "instructions:u", "page-faults" ...
+    /// Figures that are costly or that not every machine has: "instructions:u", "page-faults" ...
     #[serde(default)]
     also: Many<AlsoName>,
-    /// The seed of its runs: "per-block" for the same in all variants of a block, "per-run", or a number.
+    /// Seed of its runs: "per-block" for the same in all variants of a block, "per-run", or a
+    /// number.
     #[serde(default)]
     seed: Seed,
     /// Of a function: benchmark files, measured by their harness.
     files: Option<Many<String>>,
-    /// The program under test.
+    /// Program under test.
     target: Option<Deferred<TargetKeys>>,
-    /// What is sent to a server.
+    /// Load on a server.
     load: Option<Deferred<LoadKeys>>,
-    /// What answers of a server must be.
+    /// Expected responses of a server.
     verify: Option<Deferred<VerifyKeys>>,
-    /// Figures that the target gives itself.
+    /// Metrics that the target reports itself.
     metric: Option<Deferred<IndexMap<String, MetricKeys>>>,
 }
 
-/// What a group says otherwise for some cases. A key takes the place of the group's, with everything below it.
+/// Exceptions of a group for some cases. A key replaces that of the group, including everything
+/// below it.
 #[expect(dead_code, reason = "some keys are read later, for each case")]
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OverrideKeys {
-    /// Which cases: parameters with a value or several.
+    /// Selects the cases: parameters with one or more values.
     #[serde(rename = "match")]
     matches: ValueTable,
     /// Changes of the target.
     target: Option<Deferred<TargetKeys>>,
     /// Changes of the load.
     load: Option<Deferred<LoadKeys>>,
-    /// Changes of what answers must be.
+    /// Changes of the expected responses.
     verify: Option<Deferred<VerifyKeys>>,
-    /// Changes of figures that the target gives itself.
+    /// Changes of the metrics that the target reports itself.
     metric: Option<Deferred<IndexMap<String, MetricKeys>>>,
 }
 
 checked! {
-    /// The name of a figure of the operating system.
+    /// Name of a figure of the operating system.
     struct AlsoName(String) from String as {
         "enum": metric::ALSO.map(|(name, _)| name)
     },
@@ -178,7 +180,7 @@ checked! {
     }
 }
 
-/// For the schema: which sections a group must have, and which only servers have.
+/// Adds to the schema which sections a group must have, and which only servers have.
 fn sections_of_kinds(schema: &mut Schema) {
     let if_kind = |kind: &str, then: serde_json::Value| {
         let is_kind = serde_json::json!({ "properties": { "kind": { "const": kind } } });
@@ -207,21 +209,21 @@ fn sections_of_kinds(schema: &mut Schema) {
     schema.insert("allOf".to_owned(), conditions.into());
 }
 
-/// The file that a group belongs to, as far as it is read before the groups.
+/// Properties of the file that are known before its groups are read.
 pub struct FileContext<'a> {
-    /// The name of the experiment.
+    /// Name of the experiment.
     pub experiment: &'a str,
-    /// Its folder.
+    /// Folder of the experiment.
     pub root: &'a Path,
-    /// Placeholders that mean the same in all cases.
+    /// Placeholders with the same value in all cases.
     pub known: &'a Placeholders,
-    /// What was set on the command line.
+    /// Values set on the command line.
     pub settings: &'a Settings,
-    /// It has the names of earlier files.
+    /// Whether the file uses the names of earlier files.
     pub is_old: bool,
 }
 
-/// The group of an experiment that stands at `part`.
+/// Resolves the group at `part`.
 pub fn resolve(keys: GroupKeys, part: &Part, file: &FileContext) -> Result<Group> {
     let (name, kind) = (keys.name.clone(), keys.kind);
     if name.is_empty() || name.contains(|c: char| c.is_whitespace() || ",=()[]/".contains(c)) {
@@ -251,7 +253,7 @@ pub fn resolve(keys: GroupKeys, part: &Part, file: &FileContext) -> Result<Group
     })
 }
 
-/// The tables whose texts have placeholders. Those that the kind does not have are refused.
+/// Returns the tables whose texts have placeholders; rejects those that the kind does not support.
 fn sections(part: &Part, kind: Kind) -> Result<Table> {
     let (allowed, needed): (&[&str], &[&str]) = match kind {
         Kind::Server => (&SECTIONS, &["target", "load"]),
@@ -339,7 +341,7 @@ fn overrides(
 }
 
 impl Group {
-    /// A group with one case at most, of which nothing more is known than the table that it is in.
+    /// Creates a group with no information beyond the table that contains it.
     pub(super) fn new(name: &str, kind: Kind, seed: Seed, part: &Part) -> Group {
         Group {
             name: name.to_owned(),
@@ -360,8 +362,8 @@ impl Group {
         }
     }
 
-    /// The sections as they are for one case. A key of an override takes the place of the group's, with everything
-    /// below it; a metric keeps the keys that the override does not name.
+    /// Returns the sections for one case. A key of an override replaces that of the group,
+    /// including everything below it; a metric keeps the keys that the override does not name.
     pub(super) fn sections_of(&self, case: &Case) -> Table {
         let mut patched = self.sections.clone();
         let overrides = self.overrides.iter();
@@ -377,7 +379,7 @@ impl Group {
     }
 }
 
-/// Puts the keys of one table into another one; `is_deep`: those of the tables in it as well.
+/// Merges the keys of one table into another one; `is_deep` also merges the tables in it.
 fn merge(into: &mut Node, patch: &Node, is_deep: bool) {
     let (Content::Table(known), Some(keys)) = (&mut into.content, patch.table()) else {
         *into = patch.clone();

@@ -1,4 +1,5 @@
-//! Which metrics a group reports, what runs store them under, and which older names a file has for them.
+//! Decides which metrics a group reports, under which names runs store them, and which older names
+//! a file has for them.
 
 use super::Experiment;
 use super::group::Group;
@@ -11,7 +12,7 @@ use anyhow::{Result, bail};
 use speedwell_model::Metric;
 
 impl Group {
-    /// Decides its metrics, now that those are known that the target gives itself.
+    /// Decides the metrics, now that those reported by the target itself are known.
     pub(super) fn decide_metrics(&mut self, own: &[Metric], part: &Part) -> Result<()> {
         self.own = own.iter().map(|metric| metric.name.clone()).collect();
         let also = self.also.iter().filter_map(|name| also(name));
@@ -53,7 +54,8 @@ impl Group {
                 }
             }
         }
-        // Own metrics and those of `also` are reported, whether or not the list repeats them.
+        // Metrics of the target and those of `also` are always reported, whether or not the list
+        // repeats them.
         for metric in own.iter().chain(&also) {
             if !found.iter().any(|known| known.name == metric.name) {
                 found.push(metric.clone());
@@ -70,7 +72,7 @@ impl Group {
             .collect()
     }
 
-    /// The metric of that name, reported or not.
+    /// Returns the metric with that name, reported or not.
     pub fn metric(&self, name: &str) -> Option<Metric> {
         let today = self.renamed(name);
         let today = today.as_deref().unwrap_or(name);
@@ -85,25 +87,25 @@ impl Group {
         })
     }
 
-    /// Names as they are written today; those of its own figures and of counters stay.
+    /// Returns the current names; those of the target's own metrics and of counters stay.
     fn today(&self, names: &[String]) -> Vec<String> {
         let today = |name: &String| self.renamed(name).unwrap_or_else(|| name.clone());
         names.iter().map(today).collect()
     }
 
-    /// The name that is to be written for a metric that has an older one.
+    /// Returns the current name of a metric with an older one.
     pub fn renamed(&self, name: &str) -> Option<String> {
         let is_given = self.own.iter().chain(&self.also).any(|own| own == name);
         let renamed = renamed(self.kind, name, self.is_old);
         renamed.filter(|_| !is_given)
     }
 
-    /// The names that the file wants reported, as it spells them.
+    /// Returns the names that the file requests, as spelled there.
     pub fn wanted(&self) -> &[String] {
         self.wanted.as_deref().unwrap_or_default()
     }
 
-    /// The name under which runs keep one of its metrics.
+    /// Returns the name under which runs store one of its metrics.
     pub fn stored_name(&self, metric: &Metric) -> String {
         let name = &metric.name;
         if self.own.contains(name) {
@@ -113,8 +115,8 @@ impl Group {
         }
     }
 
-    /// The name under which runs keep the figure that the file calls by this name. A figure of its own keeps
-    /// its name.
+    /// Returns the name under which runs store the metric that the file calls by this name. A
+    /// metric of the target keeps its name.
     pub fn stored(&self, name: &str) -> String {
         if self.own.iter().any(|own| own == name) {
             name.to_owned()
@@ -123,12 +125,12 @@ impl Group {
         }
     }
 
-    /// The names of all metrics that a file may use.
+    /// Returns the names of all metrics that a file may use.
     pub fn metric_names(&self) -> Vec<String> {
         self.known_metrics(&self.metrics)
     }
 
-    /// Whether its load says how many connections there are, instead of how many requests are in flight.
+    /// Whether its load specifies the number of connections instead of concurrent requests.
     fn counts_connections(&self) -> bool {
         let has = |node: Option<&Node>| {
             let table = node.and_then(Node::table);
@@ -143,10 +145,11 @@ impl Group {
 }
 
 impl Experiment {
-    /// A sentence with the older names of the file and what is written for them today, if there are any.
+    /// Returns a message with the older names of the file and their current equivalents, if there
+    /// are any.
     ///
     /// # Errors
-    /// One of them has another meaning today.
+    /// One of them has a different meaning today.
     pub fn renamed(&self) -> Result<Option<String>> {
         let mut found: Vec<(String, String)> = Vec::new();
         for (name, group) in self.metrics_by_name() {
@@ -176,7 +179,7 @@ impl Experiment {
             .then(|| format!("The file has older names that are understood: {list} today.")))
     }
 
-    /// Every metric that the file names, with each group that it is about.
+    /// Returns every metric that the file names, with each group that it refers to.
     fn metrics_by_name(&self) -> Vec<(String, &Group)> {
         let wanted = self.groups.iter().flat_map(|group| {
             let names = group.wanted().iter().cloned();

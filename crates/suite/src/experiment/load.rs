@@ -1,6 +1,7 @@
-//! `[group.load]`: what is sent to a server.
+//! `[group.load]`: the load on a server.
 //!
-//! It becomes the same [`LoadSpec`] as the options of `speedwell load`, so that a load means the same everywhere.
+//! It becomes the same [`LoadSpec`] as the options of `speedwell load`, so that a load means the
+//! same everywhere.
 
 use crate::part::Part;
 use crate::value::{Count, Number, Plain, Time, UrlPath, Whole, checked, or_placeholder};
@@ -14,58 +15,59 @@ use speedwell_model::milliseconds;
 use std::path::Path;
 use std::time::Duration;
 
-/// Requests in flight where nothing is said, as for `speedwell load`.
+/// Default number of concurrent requests, as for `speedwell load`.
 pub const CONCURRENCY: u32 = 10;
 
-/// How long a warm-up waits for steadiness where nothing is said.
+/// Default time limit of a warm-up until the server is steady.
 const STEADY: Duration = Duration::from_secs(30);
 
-/// What is sent to a server. It ends after `requests` or `duration`, one of which must be said.
+/// The load on a server. It ends after `requests` or `duration`, one of which is required.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LoadKeys {
-    /// What sends it. Usually our own generator.
+    /// Load generator. Default: the built-in one.
     client: ClientName,
-    /// The address, where it is not that of the target.
+    /// URL, if it differs from the target's.
     url: Option<String>,
-    /// The path on the target. Usually "/".
+    /// Path on the target. Default: "/".
     path: Option<UrlPath>,
-    /// Requests in flight at once. Usually 10.
+    /// Concurrent requests. Default: 10.
     concurrency: Option<Count>,
-    /// An older name: how many connections there are. Write concurrency.
+    /// An older name: number of connections. Use concurrency.
     connections: Option<Count>,
     /// Requests in flight on one connection. Usually 1.
     pipelining: Option<Count>,
-    /// It ends after so many requests.
+    /// Number of requests after which the load ends.
     requests: Option<Whole<1>>,
-    /// It ends after this time.
+    /// Duration of the load.
     duration: Option<Time>,
-    /// Requests a second, whatever the server does. Usually as fast as answers come.
+    /// Requests per second, independent of the server. By default, as fast as responses arrive.
     rate: Option<Number>,
-    /// Requests that do not count: { requests = 5000 }, { duration = "2s" } or { until = "steady", at_most = "30s" }.
+    /// Requests excluded from the results: { requests = 5000 }, { duration = "2s" } or { until =
+    /// "steady", at_most = "30s" }.
     warmup: Option<WarmupKeys>,
-    /// The method. Usually "GET".
+    /// HTTP method. Default: "GET".
     method: Option<String>,
     /// Header fields.
     headers: IndexMap<String, Plain>,
-    /// The body of every request.
+    /// Body of every request.
     body: Option<Body>,
-    /// A file below the folder of this one that has the body.
+    /// File that contains the body, below the folder of this one.
     body_file: Option<String>,
-    /// How long a request may take. Usually "30s".
+    /// Time limit for a request. Default: "30s".
     timeout: Option<Time>,
-    /// Connections stay open. Usually true.
+    /// Whether connections stay open. Default: true.
     keepalive: Option<bool>,
-    /// HTTP/2. Usually false.
+    /// Whether to use HTTP/2. Default: false.
     http2: Option<bool>,
 }
 
-/// What sends a load.
+/// Load generator.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(transform = or_placeholder)]
 pub enum ClientName {
-    /// Our own generator.
+    /// Our built-in generator.
     #[default]
     Builtin,
     /// ApacheBench.
@@ -91,7 +93,7 @@ impl From<ClientName> for Client {
 }
 
 checked! {
-    /// A body that is no name of a file.
+    /// A body that is not a file reference.
     pub struct Body(String) from String as { "type": "string", "pattern": "^[^@]|^$" },
     |body| {
         let wrong = "begins with '@'\nhint: body_file names a file".to_owned();
@@ -99,7 +101,7 @@ checked! {
     }
 }
 
-/// A time, or one of several ends.
+/// A duration, or one of several end conditions.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]
@@ -114,17 +116,17 @@ enum WarmupKeys {
 #[serde(try_from = "WarmupTable")]
 struct WarmupEnd(#[schemars(with = "WarmupTable")] Warmup);
 
-/// When a warm-up ends: after `requests`, after `duration`, or with `until`.
+/// End of a warm-up: after `requests`, after `duration`, or with `until`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WarmupTable {
-    /// After so many requests.
+    /// Number of requests.
     requests: Option<Whole<1>>,
     /// After this time.
     duration: Option<Time>,
-    /// When the server answers steadily.
+    /// Until the server responds steadily.
     until: Option<Steady>,
-    /// With until: how long that may take. Usually "30s".
+    /// With until: time limit. Default: "30s".
     at_most: Option<Time>,
 }
 
@@ -158,7 +160,7 @@ impl TryFrom<WarmupTable> for WarmupEnd {
 }
 
 impl LoadKeys {
-    /// The load, whose files are below `root`.
+    /// Returns the load, with files relative to `root`.
     pub fn resolve(self, part: &Part, root: &Path) -> Result<Traffic> {
         let (time, count) = end(self.duration, self.requests, part)?;
         if time.is_none() && count.is_none() {
@@ -173,7 +175,7 @@ impl LoadKeys {
         let concurrency = match (self.concurrency, self.connections) {
             (Some(_), Some(_)) => return Err(not_both(part, "concurrency", "connections")),
             (Some(requests), None) => requests.0,
-            // Earlier files say how many connections there are.
+            // Earlier files specify the number of connections.
             (None, connections) => connections
                 .map_or(CONCURRENCY, |count| count.0)
                 .saturating_mul(pipelining),
@@ -213,7 +215,7 @@ fn not_both(part: &Part, one: &str, other: &str) -> anyhow::Error {
     part.error(other, message)
 }
 
-/// When a load ends: after a time or a number of requests, if either is given.
+/// Returns the end of a load: a time or a number of requests, if either is given.
 pub fn end(
     time: Option<Time>,
     count: Option<Whole<1>>,
@@ -225,7 +227,7 @@ pub fn end(
     Ok((time.map(|time| time.0), count.map(|count| count.0)))
 }
 
-/// Lines of the header.
+/// Returns the header lines.
 pub fn header(fields: &IndexMap<String, Plain>) -> Vec<String> {
     let lines = fields.iter();
     lines
@@ -233,7 +235,7 @@ pub fn header(fields: &IndexMap<String, Plain>) -> Vec<String> {
         .collect()
 }
 
-/// `url`, or `path` on the target itself.
+/// Returns `url`, or the URL of `path` on the target itself.
 fn address(url: Option<String>, path: Option<UrlPath>, part: &Part) -> Result<String> {
     match (url, path) {
         (Some(_), Some(_)) => Err(not_both(part, "url", "path")),
@@ -250,7 +252,7 @@ fn address(url: Option<String>, path: Option<UrlPath>, part: &Part) -> Result<St
     }
 }
 
-/// The path of an address, with what follows it.
+/// Returns the path of a URL, with everything after it.
 pub fn path_of(url: &str) -> Option<&str> {
     let (scheme, rest) = url.split_once("://")?;
     let is_known = ["http", "https"].contains(&scheme) && !rest.is_empty();

@@ -1,8 +1,9 @@
-//! Metrics: those that every group of a kind has, those that its target gives itself (`[group.metric.NAME]`), and the names
-//! that earlier files have for them. Which ones a group reports is decided in `group_metrics.rs`.
+//! Metrics of every group of a kind, metrics that its target reports itself
+//! (`[group.metric.NAME]`), and their names in earlier files. `group_metrics.rs` decides which ones
+//! a group reports.
 //!
-//! Each older name is understood, and one whose meaning has changed is refused before measuring: sessions keep the text
-//! of their file, so what they say must stay what it was.
+//! Older names are accepted, because sessions store the text of their file, whose meaning must not
+//! change. One whose meaning has changed is rejected before measuring.
 
 use super::target::Kind;
 use crate::expression::Unit;
@@ -17,7 +18,7 @@ use serde::Deserialize;
 use speedwell_model::assignment::{Figure, Origin};
 use speedwell_model::{Better, Metric};
 
-/// Figures of a server under load.
+/// Metrics of a server under load.
 const OF_A_SERVER: [(&str, &str, Better); 13] = [
     ("throughput", "1/s", Better::Higher),
     ("bytes_per_second", "B/s", Better::Higher),
@@ -34,7 +35,7 @@ const OF_A_SERVER: [(&str, &str, Better); 13] = [
     ("cpu_time", "ns", Better::Lower),
 ];
 
-/// Figures of a load of the short form.
+/// Metrics of a load of the short form.
 const OF_A_LOAD: [&str; 4] = [
     "throughput",
     "bytes_per_second",
@@ -42,14 +43,14 @@ const OF_A_LOAD: [&str; 4] = [
     "server_ready",
 ];
 
-/// Figures of a command.
+/// Metrics of a command.
 const OF_A_COMMAND: [(&str, &str, Better); 3] = [
     ("wall_time", "ns", Better::Lower),
     ("cpu_time", "ns", Better::Lower),
     ("max_rss", "B", Better::Lower),
 ];
 
-/// What `also` may ask for: costs of the operating system's counters, which not every machine has.
+/// Values of `also`: counters of the operating system, which not every machine has.
 pub const ALSO: [(&str, &str); 16] = [
     ("cpu_time", "ns"),
     ("max_rss", "B"),
@@ -69,7 +70,7 @@ pub const ALSO: [(&str, &str); 16] = [
     ("cpu-migrations", "1"),
 ];
 
-/// Figures with names, units and directions.
+/// Returns metrics with names, units and directions.
 fn own(kind: Kind) -> impl Iterator<Item = (&'static str, &'static str, Better)> {
     let table: &[(&str, &str, Better)] = match kind {
         Kind::Server | Kind::Load => &OF_A_SERVER,
@@ -87,7 +88,7 @@ fn is_loaded(kind: Kind) -> bool {
     matches!(kind, Kind::Server | Kind::Load)
 }
 
-/// The metric of that name, if every group of the kind has it.
+/// Returns the metric with that name, if every group of the kind has it.
 pub fn find(kind: Kind, name: &str) -> Option<Metric> {
     let known = own(kind).find(|(known, ..)| *known == name);
     let latency = || (is_loaded(kind) && is_latency(name)).then_some(("ns", Better::Lower));
@@ -97,8 +98,8 @@ pub fn find(kind: Kind, name: &str) -> Option<Metric> {
     Some(Metric::new(name, unit, better))
 }
 
-/// The name under which runs store the figure that a file calls by this name: its own, unless the file spells it as earlier
-/// files did. `is_old`: `throughput` counts bytes, as it did in them.
+/// Returns the name under which runs store a metric: the one in the file, unless that is an older
+/// spelling. `is_old`: `throughput` counts bytes, as in earlier files.
 pub fn stored(kind: Kind, name: &str, is_old: bool) -> String {
     let plain = name.strip_suffix(":u").unwrap_or(name);
     let known = match (is_loaded(kind), plain) {
@@ -113,7 +114,7 @@ pub fn stored(kind: Kind, name: &str, is_old: bool) -> String {
     known.to_owned()
 }
 
-/// The name that is to be written for an older one; `None` for one that is good as it stands.
+/// Returns the current name for an older one; `None` if the name is current.
 pub fn renamed(kind: Kind, name: &str, is_old: bool) -> Option<String> {
     let is_own = find(kind, name).is_some_and(|metric| metric.name == name);
     let is_moved = is_old && name == "throughput" && is_loaded(kind);
@@ -122,18 +123,18 @@ pub fn renamed(kind: Kind, name: &str, is_old: bool) -> Option<String> {
     (is_known && today != name && (!is_own || is_moved)).then_some(today)
 }
 
-/// Whether a figure is a plain number of milliseconds, as some were in earlier files.
+/// Whether a metric is a plain number of milliseconds, as some were in earlier files.
 pub fn in_ms(name: &str) -> bool {
     matches!(name, "ready_ms" | "exit_ms")
 }
 
-/// The metric that `also` asks for by that name.
+/// Returns the metric that `also` requests by that name.
 pub fn also(name: &str) -> Option<Metric> {
     let (_, unit) = ALSO.iter().find(|(known, _)| *known == name)?;
     Some(Metric::new(name, *unit, Better::Lower))
 }
 
-/// `latency_mean`, `latency_min`, `latency_max`, `latency_p50`, `latency_p99_9`.
+/// Accepts `latency_mean`, `latency_min`, `latency_max`, `latency_p50`, `latency_p99_9`.
 fn is_latency(name: &str) -> bool {
     let Some(which) = name.strip_prefix("latency_") else {
         return false;
@@ -148,7 +149,7 @@ fn is_latency(name: &str) -> bool {
     ["mean", "min", "max"].contains(&which) || share.is_some_and(|p| (0.0..=100.0).contains(&p))
 }
 
-/// Names to choose from in a hint.
+/// Returns names to list in a hint.
 pub fn names(kind: Kind) -> Vec<String> {
     let latencies = ["mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "max"];
     let latencies = latencies.into_iter().filter(|_| is_loaded(kind));
@@ -157,21 +158,21 @@ pub fn names(kind: Kind) -> Vec<String> {
         .collect()
 }
 
-/// A figure that the target gives itself, from one of `regex`, `json`, or `from` and `to`.
+/// A metric that the target reports itself, from one of `regex`, `json`, or `from` and `to`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetricKeys {
-    /// A pattern on stdout; the value is the group (?P<value>...), else the first one.
+    /// Pattern on stdout; the value is the group (?P<value>...), else the first one.
     regex: Option<Pattern>,
     /// A number in the JSON on stdout: "results.0.time".
     json: Option<String>,
-    /// The mark at which a time begins: "start", "process-end" or "mark:NAME". Usually "start".
+    /// Mark at which a time begins: "start", "process-end" or "mark:NAME". Default: "start".
     from: Option<Mark>,
-    /// The mark at which a time ends. Usually "process-end".
+    /// Mark at which a time ends. Default: "process-end".
     to: Option<Mark>,
-    /// "ns", "us", "ms", "s", "B", "KiB", "MiB" ..., or any other word.
+    /// "ns", "us", "ms", "s", "B", "KiB", "MiB" ..., or any other text.
     unit: Option<String>,
-    /// Which direction is good; must be said unless the unit is a time, a size, or ends in "/s".
+    /// Which direction is good; required unless the unit is a time, a size, or ends in "/s".
     better: Option<Direction>,
 }
 
@@ -186,7 +187,8 @@ enum Direction {
 }
 
 checked! {
-    /// The beginning or end of a time: `start`, `process-end`, or `mark:NAME` for the first line of output that begins so.
+    /// Start or end of a time: `start`, `process-end`, or `mark:NAME` for the first output line
+    /// with that prefix.
     struct Mark(String) from String as {
         "type": "string", "pattern": r"^(start|process-end|mark:.+)$|\{[A-Za-z_]"
     },
@@ -200,7 +202,8 @@ checked! {
     }
 }
 
-/// The figures that the target of a group gives itself, in order. Placeholders are filled.
+/// Returns the metrics that the target of a group reports itself, in order. Placeholders are
+/// filled.
 pub fn figures(group: &Part) -> Result<Vec<Figure>> {
     let keys: Option<IndexMap<String, MetricKeys>> = group.read_key("metric")?;
     let parts = group.tables("metric");
@@ -210,7 +213,7 @@ pub fn figures(group: &Part) -> Result<Vec<Figure>> {
         .collect()
 }
 
-/// Values are stored in the units that reports know: times in nanoseconds, sizes in bytes.
+/// Values are stored in the units of reports: times in nanoseconds, sizes in bytes.
 fn figure(keys: MetricKeys, part: &Part) -> Result<Figure> {
     let unit = keys.unit.clone().unwrap_or_else(|| "1".to_owned());
     let known = Unit::find(&unit);
@@ -219,7 +222,7 @@ fn figure(keys: MetricKeys, part: &Part) -> Result<Figure> {
     let (better, has_unit) = (keys.better, keys.unit.is_some());
     let from = origin(keys, part)?;
     if let Origin::Marks(..) = from {
-        // A time between marks is measured here, in nanoseconds.
+        // A time between marks is measured by Speedwell, in nanoseconds.
         if has_unit && stored != "ns" {
             let message = format!("a time between marks cannot have the unit '{unit}'");
             return Err(part.error("unit", format!("{message}\nhint: unit = \"ms\"")));
@@ -238,7 +241,8 @@ fn figure(keys: MetricKeys, part: &Part) -> Result<Figure> {
     })
 }
 
-/// Less time and less memory are better, more per second is better; for anything else the file must say.
+/// Returns the default direction: less time and memory are better, more per second is better; for
+/// anything else the file must specify it.
 fn usual_direction(part: &Part, unit: &str) -> Result<Better> {
     match Better::of_unit(unit) {
         Better::Unknown => Err(part.missing("better", "better = \"lower\", or \"higher\"")),

@@ -1,13 +1,14 @@
-//! Definition files: groups, variants that patch a target, claims and gates. A file with `[benchmark.NAME]` only is the
-//! short form of one whose groups are loads.
+//! Definition files: groups, variants that patch a target, claims and gates. A file with only
+//! `[benchmark.NAME]` is the short form of one whose groups are loads.
 //!
-//! It decides what such a file may say, and what each run has to do; everything is checked when the
-//! file is read, down to the last case under the last variant. Nothing is executed here. The grammar
-//! is in docs/guide/experiments.md. Every table of the file is a type that derives `Deserialize` and `JsonSchema`, named
-//! `...Keys`, whose comments are what editors show. Start at [`FileKeys`] and [`Experiment::parse`];
-//! [`Experiment::assignment`] is in `assignment.rs`.
+//! Decides what such a file may contain, and the assignment of each run; everything is checked when
+//! the file is read, down to the last case under the last variant. Nothing is executed here. The
+//! grammar is in docs/reference/experiment-file.md. Every table of the file is a type that derives
+//! `Deserialize` and `JsonSchema`, named `...Keys`, whose comments are shown by editors. Start at
+//! [`FileKeys`] and [`Experiment::parse`]; [`Experiment::assignment`] is in `assignment.rs`.
 //!
-//! A circle of files: `place.rs` reads the services and places of an [`Experiment`], and adds to it what depends on them.
+//! A module cycle: `place.rs` reads the services and places of an [`Experiment`], and adds methods
+//! to it that depend on them.
 
 mod assignment;
 mod benchmark;
@@ -58,124 +59,128 @@ use speedwell_model::assignment::Shares;
 use speedwell_model::{DefinitionFile, Placement, Value};
 use std::path::{Path, PathBuf};
 
-/// The version of the grammar. Before 2, `throughput` counted bytes.
+/// Version of the grammar. Before 2, `throughput` counted bytes.
 const SCHEMA: u64 = 2;
 
-/// Everything a file says.
+/// Contents of a definition file.
 #[derive(Debug, Clone)]
 pub struct Experiment {
-    /// What it calls itself, else the file's name without ending.
+    /// Name in the file, else the file name without extension.
     pub name: String,
-    /// What it is to answer.
+    /// Question that the experiment answers.
     pub question: Option<String>,
-    /// The folder of the file.
+    /// Folder of the file.
     pub root: PathBuf,
-    /// Processors that the target may use.
+    /// Number of processors that the target may use.
     pub cpus: u32,
-    /// How they are divided between the target and the load, if they are.
+    /// Division of processors between target and load, if any.
     pub shares: Option<Shares>,
     /// Parameters with their values.
     pub params: Vec<(String, Value)>,
-    /// What must be there.
+    /// What must be installed.
     pub requirements: Vec<Requirement>,
-    /// What is compared, in order, at least one.
+    /// Variants to compare, in order, at least one.
     pub variants: Vec<Variant>,
-    /// What is measured, in order.
+    /// Groups to measure, in order.
     pub groups: Vec<Group>,
-    /// How it is measured.
+    /// How they are measured.
     pub plan: Plan,
     /// How variants are compared.
     pub compare: Compare,
-    /// Sentences that the data must carry.
+    /// Statements that the data must support.
     pub claims: Vec<Claim>,
-    /// How profiles are taken, if they are.
+    /// How profiles are taken, if at all.
     pub profile: Option<Profile>,
-    /// What is shown, in order.
+    /// Outputs in order.
     pub outputs: Vec<Output>,
-    /// What `{program}` means where a variant does not say.
+    /// Default value of `{program}`.
     pub program: Option<String>,
-    /// Machines of their own for its parts, if it wants them.
+    /// Placement of its roles on separate machines, if requested.
     pub place: Option<Place>,
-    /// Which machines these are, once they are chosen.
+    /// Machines of the placement, once they are chosen.
     pub placement: Option<Box<Placement>>,
-    /// What targets need beside them, in order.
+    /// Services that targets need, in order.
     services: Vec<place::Declared>,
-    /// Placeholders that mean the same in all cases.
+    /// Placeholders with the same value in all cases.
     general: Placeholders,
 }
 
-/// A definition file of Speedwell: what is measured, what is compared, and which sentences the figures must carry.
+/// A definition file of Speedwell: what is measured, what is compared, and which statements the
+/// figures must support.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(title = "Speedwell definition file", extend("anyOf" = [
     { "required": ["group"] }, { "required": ["benchmark"] }, { "required": ["suite"] }
 ]))]
 struct FileKeys {
-    /// Where editors find the schema of a file in JSON.
+    /// Where editors find the schema of a JSON file.
     #[serde(rename = "$schema")]
     _schema_file: Option<String>,
-    /// The version of this grammar, today 2. Before 2, `throughput` counted bytes.
+    /// Version of this grammar, currently 2. Before 2, `throughput` counted bytes.
     schema: Option<Whole<1>>,
-    /// What it calls itself; cases are named `NAME/GROUP`. Usually the file's name without ending.
+    /// Name of the experiment; cases are named `NAME/GROUP`. Default: the file name without
+    /// extension.
     name: Option<String>,
-    /// What it is to answer: the title of the report.
+    /// Question that the experiment answers: the title of the report.
     question: Option<String>,
-    /// What `{program}` means where a variant does not say.
+    /// Default value of `{program}` for variants.
     program: Option<String>,
-    /// What must be there, by names: programs of a version, or packages of npm.
+    /// What must be installed, by name: programs of a version, or npm packages.
     requires: Option<Deferred<IndexMap<String, requirement::RequirementKeys>>>,
-    /// Numbers and words that are used as `{name}`. The text "cpus" is the number of processors for the target.
+    /// Numbers and texts that are used as `{name}`. The text "cpus" is the number of processors for
+    /// the target.
     params: IndexMap<String, Plain>,
     #[schemars(schema_with = "variant::schema")]
     variant: Option<Deferred<()>>,
     /// What is measured, in order.
     group: Many<group::GroupKeys>,
-    /// HTTP loads in the short form, by their names.
+    /// HTTP loads in the short form, by name.
     benchmark: IndexMap<String, Deferred<benchmark::BenchmarkKeys>>,
-    /// What targets need beside them, such as a database, in the order of their starts.
+    /// Services that targets need, such as a database, in the order in which they start.
     service: Option<Deferred<Many<place::ServiceKeys>>>,
-    /// Machines of `fleet.toml` for the target, services and what sends the load. Usually all are on this one.
+    /// Machines of `fleet.toml` for the target, services and load generators. By default, all run
+    /// on this machine.
     place: Option<place::PlaceKeys>,
     plan: plan::PlanKeys,
     compare: compare::CompareKeys,
-    /// Sentences that the figures must carry.
+    /// Statements that the figures must support.
     claim: Many<claim::ClaimKeys>,
     profile: Option<profile::ProfileKeys>,
-    /// Tables, charts and forms of the report, in order.
+    /// Tables, charts and formats of the report, in order.
     output: Many<output::OutputKeys>,
-    /// Suites whose benchmarks are measured, by their names.
+    /// Suites whose benchmarks are measured, by name.
     #[serde(rename = "suite")]
     _suite: IndexMap<String, Deferred<AdapterKeys>>,
 }
 
-/// The JSON Schema of definition files, from which editors know keys and values.
+/// Returns the JSON Schema of definition files, from which editors know keys and values.
 pub fn schema() -> String {
     schema_of::<FileKeys>()
 }
 
-/// Keys of the file that make an experiment of it, which is measured by itself and has a report of its own. Without
-/// any, its loads are measured and reported as benchmark files are.
+/// Keys that make the file an experiment, which is measured separately and has its own report.
+/// Without any, its loads are measured and reported like benchmark files.
 const OF_AN_EXPERIMENT: [&str; 12] = [
     "group", "schema", "question", "params", "requires", "plan", "compare", "claim", "profile",
     "output", "service", "place",
 ];
 
-/// Keys of variants that do.
+/// Keys of variants that do so, too.
 const OF_ITS_VARIANTS: [&str; 6] = ["assert", "label", "color", "colour", "factors", "command"];
 
-/// What a file is measured and reported as.
+/// How a file is measured and reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Loads beside other benchmark files.
+    /// Loads, together with other benchmark files.
     Benchmarks,
-    /// By itself, with a report of its own.
+    /// Separately, with its own report.
     Experiment,
-    /// Not by itself: it describes suites that other targets are of.
+    /// Not on its own: it describes suites of other targets.
     Suites,
 }
 
-/// The form of a definition file, if it is one: TOML with a line `[[group]]` or `[benchmark.NAME]`, or JSON with a
-/// list `group` of tables that have a `kind`.
+/// Returns the form of a definition file, if it is one: TOML with a line `[[group]]` or
+/// `[benchmark.NAME]`, or JSON with a list `group` of tables that have a `kind`.
 pub fn form(file: &Path) -> Option<Form> {
     let ending = file.extension().unwrap_or_default();
     if ending != "toml" && ending != "json" {
@@ -183,7 +188,7 @@ pub fn form(file: &Path) -> Option<Form> {
     }
     let text = std::fs::read_to_string(file).ok()?;
     if ending == "json" {
-        // Large files of results are not worth reading as a tree.
+        // Large result files are not worth parsing.
         let is_one = text.contains("\"group\"")
             && tree::parse_json(&text).is_ok_and(|tree| has_groups(&tree));
         return is_one.then_some(Form::Experiment);
@@ -200,7 +205,7 @@ pub fn form(file: &Path) -> Option<Form> {
     }
     has("[benchmark").then(|| match tree::parse_toml(&text) {
         Ok(tree) if judges(&tree) => Form::Experiment,
-        // What is wrong with it is reported when it is read.
+        // Errors are reported when the file is read.
         _ => Form::Benchmarks,
     })
 }
@@ -299,7 +304,7 @@ fn resolve(
     Ok(experiment)
 }
 
-/// What refers to metrics of groups, which are known when all runs are.
+/// Resolves keys that refer to metrics of groups, which are known once all runs are.
 fn judge(experiment: &mut Experiment, keys: &FileKeys, top: &Part) -> Result<()> {
     let (groups, variants) = (&experiment.groups, &experiment.variants);
     let gates = compare::gates(&keys.compare, top, groups)?;
@@ -334,7 +339,7 @@ fn general(
     known
 }
 
-/// Where the groups stand, in order: those of the long form, then those of the short one.
+/// Returns the groups in order: those of the long form, then those of the short form.
 fn group_parts<'a>(top: &Part<'a>) -> Vec<Part<'a>> {
     let long = top.items("group").into_iter();
     long.chain(top.tables("benchmark")).collect()
@@ -366,7 +371,7 @@ fn groups(
     }
 }
 
-/// Refuses to set what does not exist, and names that mean two things.
+/// Rejects settings for unknown names, and names with two meanings.
 fn check_settings(experiment: &Experiment, settings: &Settings) -> Result<()> {
     let own = experiment.params.iter().map(|(name, _)| name);
     let mut known: Vec<String> = own.cloned().collect();
@@ -390,8 +395,8 @@ fn check_settings(experiment: &Experiment, settings: &Settings) -> Result<()> {
     settings.check(&known)
 }
 
-/// Resolves every case under every variant, so that nothing is found out later, and decides the
-/// metrics of the groups.
+/// Resolves every case under every variant to find all errors early, and decides the metrics of the
+/// groups.
 fn check_runs(experiment: &mut Experiment, top: &Part) -> Result<()> {
     let mut shared = place::SharedServices::new(&experiment.services);
     for (at, part) in group_parts(top).iter().enumerate() {
@@ -413,7 +418,7 @@ fn check_runs(experiment: &mut Experiment, top: &Part) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a proof that nothing checks: a harness and a load of the short form have no place to see it.
+/// Rejects a proof that nothing checks: harnesses and loads of the short form cannot do so.
 fn check_proofs(experiment: &Experiment) -> Result<()> {
     let checks = |group: &Group| !matches!(group.kind, Kind::Function | Kind::Load);
     if experiment.groups.iter().any(checks) {
@@ -434,11 +439,11 @@ fn check_proofs(experiment: &Experiment) -> Result<()> {
 }
 
 impl Experiment {
-    /// What the text of a definition file means. The text is stored with every session, so that a report can be made
-    /// again when the file has changed.
+    /// Parses the text of a definition file. The text is stored with every session, so that a
+    /// report can be made again after the file has changed.
     ///
     /// # Errors
-    /// It says something that has no meaning; messages name the line.
+    /// The text is invalid; messages name the line.
     pub fn parse(source: &DefinitionFile) -> Result<Experiment> {
         let file = &source.file;
         let is_json = file.extension().is_some_and(|ending| ending == "json");
@@ -456,29 +461,29 @@ impl Experiment {
         Ok(read)
     }
 
-    /// The group of that name.
+    /// Returns the group with that name.
     pub fn group(&self, name: &str) -> Option<&Group> {
         self.groups.iter().find(|group| group.name == name)
     }
 
-    /// The group that a case belongs to. Cases of benchmark files belong to none that is known.
+    /// Returns the group that a case belongs to; `None` for cases of benchmark files.
     pub fn group_of(&self, case: &speedwell_model::Case) -> Option<&Group> {
         let has_it = |group: &&Group| match group.kind {
-            // Values that were typed make cases of which the file knows nothing.
+            // Values set on the command line create cases that the file does not have.
             Kind::Load => case.benchmark == format!("{}/{}", self.name, group.name),
             _ => group.cases.contains(case),
         };
         self.groups.iter().find(has_it)
     }
 
-    /// All groups with their cases, in order. None are known of benchmark files.
+    /// Returns all groups with their cases, in order; groups of benchmark files have none.
     pub fn cases(&self) -> impl Iterator<Item = (&Group, &[speedwell_model::Case])> {
         self.groups
             .iter()
             .map(|group| (group, group.cases.as_slice()))
     }
 
-    /// The number that a name in a claim stands for.
+    /// Returns the number that a name in a claim stands for.
     pub fn number(&self, name: &str) -> Option<f64> {
         match self.params.iter().find(|(known, _)| known == name) {
             Some((_, value)) => value.as_number(),

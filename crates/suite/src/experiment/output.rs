@@ -1,4 +1,4 @@
-//! `[[output]]`: tables, charts and forms of the report.
+//! `[[output]]`: tables, charts and formats of the report.
 
 use super::plan::check_variant;
 use super::variant::Variant;
@@ -8,25 +8,25 @@ use anyhow::Result;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is shown.
+/// One output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
-    /// A table of this name.
+    /// The table with this name.
     Table(String),
     /// A chart.
     Chart {
-        /// Its name.
+        /// Name of the chart.
         name: String,
-        /// What its lines are.
+        /// What its lines show.
         series: Series,
-        /// Variants of each picture, in order; empty: one picture of all.
+        /// Variants of each picture, in order; if empty, one picture shows all.
         stages: Vec<Vec<String>>,
     },
-    /// The report in these forms.
+    /// The report in these formats.
     Report(Vec<String>),
 }
 
-/// What the lines of a picture are; there is one picture for each of the others.
+/// What the lines of a picture show; there is one picture for each of the others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Series {
@@ -37,7 +37,7 @@ pub enum Series {
     Cases,
 }
 
-/// A table, a chart, or the forms of the report: one of `table`, `chart` and `report`.
+/// A table, a chart, or the formats of the report: one of `table`, `chart` and `report`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(extend("oneOf" = [
@@ -48,20 +48,20 @@ pub struct OutputKeys {
     table: Option<Table>,
     /// A chart.
     chart: Option<Chart>,
-    /// What the lines of `served` and `ecdf-tail` are.
+    /// What the lines of `served` and `ecdf-tail` show.
     series: Series,
-    /// One picture for each list of variants, ["all"] being all of them.
+    /// One picture for each list of variants; ["all"] means all of them.
     stages: Vec<Many<String>>,
-    /// Files of the report, named after the experiment.
+    /// Report files, named after the experiment.
     report: Option<Many<Form>>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Table {
-    /// Every metric, a variant a column; it is always there.
+    /// Every metric, with a column for each variant; always included.
     ByMetric,
-    /// Percentiles of latencies, a variant a column.
+    /// Percentiles of latencies, with a column for each variant.
     LatencyPercentiles,
     /// A table for each factor in which variants differ.
     Factors,
@@ -87,7 +87,7 @@ enum Chart {
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Form {
-    /// A page.
+    /// An HTML page.
     Html,
     /// Markdown, with its charts as SVG files.
     Markdown,
@@ -97,7 +97,7 @@ enum Form {
     Csv,
 }
 
-/// What the outputs of the file are, in order.
+/// Resolves the outputs of the file, in order.
 pub fn resolve(outputs: &[OutputKeys], top: &Part, variants: &[Variant]) -> Result<Vec<Output>> {
     let parts = top.items("output");
     let one = |(keys, part): (&OutputKeys, &Part)| output(keys, part, variants);
@@ -124,7 +124,7 @@ fn output(keys: &OutputKeys, part: &Part, variants: &[Variant]) -> Result<Output
     }
 }
 
-/// Lists of variants; `["all"]` is all of them.
+/// Resolves lists of variants; `["all"]` means all of them.
 fn stages(keys: &OutputKeys, part: &Part, variants: &[Variant]) -> Result<Vec<Vec<String>>> {
     let every: Vec<String> = variants
         .iter()

@@ -1,5 +1,5 @@
-//! Parameters: `[params]` of the file and `[group.parameters]`, the cases that they make, and what `--set` puts in the
-//! place of their values.
+//! Parameters: `[params]` of the file and `[group.parameters]`, the cases that they define, and the
+//! values of `--set` that replace theirs.
 
 use crate::part::{Part, at, nearest_of};
 use crate::placeholders::Placeholders;
@@ -8,10 +8,10 @@ use anyhow::{Result, bail};
 use indexmap::IndexMap;
 use speedwell_model::{Case, Value};
 
-/// Names with a meaning of their own.
+/// Reserved names.
 pub const RESERVED: [&str; 5] = ["port", "seed", "root", "program", "cpus"];
 
-/// The text that stands for the number of usable processors.
+/// Text that stands for the number of usable processors.
 const CPUS: &str = "cpus";
 
 /// Parameters with their values.
@@ -20,27 +20,28 @@ pub type Parameters = Vec<(String, Vec<Value>)>;
 /// Tables of parameters with a value or several.
 pub type ValueTable = IndexMap<String, Many<Plain>>;
 
-/// What was set on the command line: names with one value or several.
+/// Values set on the command line: names with one or more values.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     pairs: Vec<(String, String)>,
 }
 
 impl Settings {
-    /// From pairs of name and value; several pairs of one name are several values.
+    /// Creates settings from pairs of name and value; several pairs with one name are several
+    /// values.
     pub fn new(pairs: &[(String, String)]) -> Settings {
         Settings {
             pairs: pairs.to_vec(),
         }
     }
 
-    /// The values of a name.
+    /// Returns the values of a name.
     pub fn values(&self, name: &str) -> Vec<&str> {
         let own = self.pairs.iter().filter(|(known, _)| known == name);
         own.map(|(_, value)| value.as_str()).collect()
     }
 
-    /// The values that were set for a parameter, else those that the file declares.
+    /// Returns the values set for a parameter, else those that the file declares.
     pub fn replace(&self, name: &str, declared: Vec<Value>) -> Vec<Value> {
         let kind = declared.first().map(Value::kind);
         let set = self.values(name).into_iter().map(|text| match kind {
@@ -51,7 +52,7 @@ impl Settings {
         if set.is_empty() { declared } else { set }
     }
 
-    /// Refuses names that are not among the known ones.
+    /// Rejects unknown names.
     pub fn check(&self, known: &[String]) -> Result<()> {
         let Some((unknown, _)) = self.pairs.iter().find(|(name, _)| !known.contains(name)) else {
             return Ok(());
@@ -61,7 +62,8 @@ impl Settings {
     }
 }
 
-/// The parameters of the file, each of which may use those before it. `cpus` processors are usable.
+/// Resolves the parameters of the file, each of which may use earlier ones. `cpus` is the number of
+/// usable processors.
 pub fn of_file(
     params: &IndexMap<String, Plain>,
     top: &Part,
@@ -100,7 +102,7 @@ pub fn of_file(
     Ok(found)
 }
 
-/// Refuses a name that could not be a placeholder.
+/// Rejects a name that cannot be a placeholder.
 pub fn check_name(part: &Part, name: &str) -> Result<()> {
     let heading = part.heading();
     if RESERVED.contains(&name) {
@@ -116,7 +118,7 @@ pub fn check_name(part: &Part, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The parameters of a group, with the values that were set in the place of declared ones.
+/// Resolves the parameters of a group; values that were set replace declared ones.
 pub fn of_group(
     declared: &ValueTable,
     group: &Part,
@@ -145,7 +147,8 @@ pub fn of_group(
     Ok(found)
 }
 
-/// All combinations that no entry of `exclude` has, the last parameter changing fastest.
+/// Returns all combinations except those that match an entry of `exclude`, the last parameter
+/// changing fastest.
 pub fn combine(
     exclude: &[ValueTable],
     group: &Part,
@@ -167,7 +170,7 @@ pub fn combine(
     Ok(cases.collect())
 }
 
-/// Names of parameters with a value or several, each of which must exist.
+/// Resolves names of parameters with one or more values, each of which must exist.
 pub fn matching(
     entry: &ValueTable,
     part: &Part,

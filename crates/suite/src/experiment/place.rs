@@ -1,7 +1,9 @@
-//! `[place]` and `[[service]]`: what a target needs beside it, and on which machines of a fleet the parts of an experiment are.
+//! `[place]` and `[[service]]`: services of a target, and the machines of a fleet for the roles of
+//! an experiment.
 //!
-//! It decides what a file may say of that; which machines these are is chosen elsewhere. What is known only when a run begins
-//! stays a blank: `{host}`, `{target.host}`, `{NAME.host}` and `{NAME.port}`. Start at [`resolve`].
+//! Decides what a file may contain; machines are chosen elsewhere. Values known only when a run
+//! begins stay placeholders: `{host}`, `{target.host}`, `{NAME.host}` and `{NAME.port}`. Start at
+//! [`resolve`].
 
 use super::command::{Command, Environment, changes};
 use super::target::{self, Kind, StopKeys};
@@ -22,41 +24,41 @@ use std::collections::HashMap;
 use std::path::{Component, Path};
 use std::sync::LazyLock;
 
-/// `{db.host}`: a name before the dot, and what of it.
+/// `{db.host}`: a name before the dot, and its property.
 static BLANK: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\{([A-Za-z_][\w-]*)\.(host|port)\}").ok());
-/// The address of a target that is on the machine of its load.
+/// Address of a target on the machine of its load.
 const OWN_ADDRESS: &str = "http://127.0.0.1:{port}";
 
-/// Where the parts of an experiment are.
+/// Placement of the roles of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The target first, then services that have a machine of their own, then the load.
+    /// The target first, then services with a machine of their own, then the load.
     pub roles: Vec<Role>,
-    /// The first and the last port that free ones are taken from; any without.
+    /// First and last port to choose free ones from; `None` for any.
     pub ports: Option<(u16, u16)>,
 }
 
-/// A part of an experiment that has machines of its own.
+/// A role of an experiment that has its own machines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Role {
     /// `target`, `load`, or the name of a service.
     pub name: String,
-    /// The machines that it may have.
+    /// Selects the machines that it may have.
     pub on: Labels,
-    /// How many it has.
+    /// Number of machines.
     pub machines: u32,
 }
 
-/// On which machines of the fleet the parts are: names and labels joined by `&`, `|`, `!` and brackets.
+/// Machines of the fleet for each role: names and labels joined by `&`, `|`, `!` and brackets.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlaceKeys {
-    /// The machine of the target.
+    /// Machine of the target.
     target: LabelsKey,
-    /// The machines that send the load: { on = "load", machines = 2 }, or a text for one.
+    /// Machines of the load generators: { on = "load", machines = 2 }, or a text for one.
     load: LoadPlace,
-    /// Where {port} is taken from: "20000-20999". Usually any free port.
+    /// Range of {port}: "20000-20999". Default: any free port.
     ports: Option<PortRange>,
 }
 
@@ -73,9 +75,9 @@ enum LoadPlace {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct LoadMachines {
-    /// The machines.
+    /// Machines to choose from.
     on: LabelsKey,
-    /// So many of them. Usually 1.
+    /// Number of machines. Default: 1.
     machines: Option<Count>,
 }
 
@@ -97,7 +99,8 @@ checked! {
     }
 }
 
-/// A program that targets need, such as a database: it is started before the target, for each run anew or once for several.
+/// A program that targets need, such as a database: it starts before the target, for each run or
+/// once for several.
 #[expect(
     dead_code,
     reason = "some keys are read before placeholders are filled"
@@ -105,39 +108,40 @@ checked! {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceKeys {
-    /// Its name: elsewhere it is reached at {NAME.host} and {NAME.port}.
+    /// Name of the service: others reach it at {NAME.host} and {NAME.port}.
     name: String,
-    /// The machine of the fleet that it is on, where [place] is given. Usually that of the target.
+    /// Machine of the fleet that it runs on, if [place] is given. Default: the target's.
     on: Option<LabelsKey>,
-    /// A list of words, or a line that is split into words; no shell reads it. {port} is its port, {host} its address.
+    /// A list of arguments, or a line that is split into arguments; no shell is involved. {port} is
+    /// its port, {host} its address.
     command: Command,
-    /// Its folder, below that of the file, which is also where it usually works.
+    /// Working directory, below the folder of the file. Default: that folder.
     cwd: Option<String>,
-    /// Variables.
+    /// Environment variables.
     #[serde(default)]
     env: Environment,
-    /// When it is ready: { command = [...], within = "30s" } when the command succeeds, or the time that it may take to listen
-    /// at its port.
+    /// When it is ready: { command = [...], within = "30s" } when the command succeeds, or the time
+    /// limit for it to listen on its port.
     #[serde(default)]
     ready: ServiceReadyKeys,
-    /// How it is ended: { signal = "SIGINT", grace = "2s" }.
+    /// How it is stopped: { signal = "SIGINT", grace = "2s" }.
     #[serde(default)]
     stop: StopKeys,
-    /// How long it lives: "run", each run has a fresh one; "block", the runs of a case in a block share one; "session", all runs
-    /// do. Usually "run".
+    /// Lifetime: "run", each run starts it anew; "block", the runs of a case in a block share it;
+    /// "session", all runs do. Default: "run".
     scope: Option<ScopeKey>,
 }
 
-/// How long a service lives.
+/// Lifetime of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 enum ScopeKey {
-    /// Each run has a fresh one.
+    /// Each run starts it anew.
     Run,
-    /// The runs of a case in a block share one.
+    /// The runs of a case in a block share it.
     Block,
-    /// All runs of a session share one.
+    /// All runs of a session share it.
     Session,
 }
 
@@ -180,13 +184,13 @@ impl Default for ServiceReadyKeys {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AskedKeys {
-    /// A command that succeeds when it is ready. Without one it is enough that it listens.
+    /// Command that succeeds when it is ready. Without one, listening suffices.
     command: Option<Command>,
-    /// How long it may take. Usually "30s".
+    /// Time limit. Default: "30s".
     within: Option<Time>,
 }
 
-/// A service as the file declares it; its placeholders are filled for each case.
+/// A service as declared in the file; its placeholders are filled for each case.
 #[derive(Debug, Clone)]
 pub struct Declared {
     name: String,
@@ -196,7 +200,7 @@ pub struct Declared {
     node: Node,
 }
 
-/// The services of a file.
+/// Reads the services of a file.
 pub fn services(top: &Part, is_placed: bool) -> Result<Vec<Declared>> {
     let mut found: Vec<Declared> = Vec::new();
     for part in top.items("service") {
@@ -237,7 +241,8 @@ pub fn services(top: &Part, is_placed: bool) -> Result<Vec<Declared>> {
     Ok(found)
 }
 
-/// How long a service lives that comes behind others: no longer than they do, since services start in the order of the file.
+/// Returns the lifetime of a service. It cannot exceed that of preceding services, since they start
+/// in the order of the file.
 fn scope_of(part: &Part, others: &[Declared]) -> Result<Scope> {
     let Some(word) = part.get("scope").and_then(Node::text) else {
         return Ok(Scope::Run);
@@ -268,12 +273,12 @@ fn scope_of(part: &Part, others: &[Declared]) -> Result<Scope> {
     }
 }
 
-/// Finds services that would have to differ between runs that share them.
+/// Detects services that would have to differ between runs that share them.
 pub(super) struct SharedServices {
     declared: Vec<Declared>,
-    /// Those of the first run of all.
+    /// Services of the very first run.
     first: Option<Vec<BackingService>>,
-    /// Those of the first run of each case, by its group and its place there.
+    /// Services of the first run of each case, by the indices of its group and of the case in it.
     of_cases: HashMap<(usize, usize), Vec<BackingService>>,
 }
 
@@ -286,7 +291,7 @@ impl SharedServices {
         }
     }
 
-    /// Adds the services of a case under a variant, and refuses those that differ.
+    /// Adds the services of a case under a variant, and rejects those that differ.
     pub fn add(&mut self, case: (usize, usize), own: Vec<BackingService>) -> Result<()> {
         if self.declared.iter().all(|one| one.scope == Scope::Run) {
             return Ok(());
@@ -314,7 +319,7 @@ impl SharedServices {
     }
 }
 
-/// The first of these services that is another one there.
+/// Returns the name of the first relevant service that differs.
 fn differing(
     one: &[BackingService],
     other: &[BackingService],
@@ -327,7 +332,7 @@ fn differing(
         .map(|(own, _)| own.name.clone())
 }
 
-/// Refuses blanks of services that there are not.
+/// Rejects placeholders of services that do not exist.
 fn check_blanks(top: &Part, services: &[Declared]) -> Result<()> {
     let mut known: Vec<String> = vec!["target.host".to_owned()];
     let of = |own: &Declared| [format!("{}.host", own.name), format!("{}.port", own.name)];
@@ -351,7 +356,7 @@ fn check_blanks(top: &Part, services: &[Declared]) -> Result<()> {
     }
 }
 
-/// Where the parts are, if the file says so.
+/// Resolves the placement, if the file has one.
 pub fn resolve(
     keys: Option<PlaceKeys>,
     top: &Part,
@@ -398,7 +403,7 @@ pub fn resolve(
     }))
 }
 
-/// Refuses the folder of a part that is not sent.
+/// Rejects a folder that is not sent to other machines.
 fn ensure_below(root: &Path, folder: &Path, whose: &str) -> Result<()> {
     let is_plain = |inside: &Path| {
         inside
@@ -414,7 +419,7 @@ fn ensure_below(root: &Path, folder: &Path, whose: &str) -> Result<()> {
 }
 
 impl Place {
-    /// Makes a server one of these machines, and refuses what cannot be done there.
+    /// Adapts a server to this placement, and rejects unsupported settings.
     pub(super) fn settle(
         &self,
         service: &mut Service,
@@ -442,7 +447,7 @@ impl Place {
                            hint: warmup = { duration = \"10s\" }";
             return Err(load.error("warmup", message));
         }
-        // What is only a path is one of the target, wherever that is.
+        // A path alone refers to the target, wherever that runs.
         spec.url = spec
             .url
             .replacen(OWN_ADDRESS, "http://{target.host}:{port}", 1);
@@ -451,12 +456,12 @@ impl Place {
 }
 
 impl Experiment {
-    /// Whether the file asks for profiles.
+    /// Whether the file requests profiles.
     fn profile_is_wanted(&self, top: &Part) -> bool {
         self.profile.is_some() || top.has("profile")
     }
 
-    /// A server as it is beside its services, on the machines that it has. `folder` is that of the target.
+    /// Adapts a server to its services and to the placement. `folder` is the target's.
     pub(super) fn settled(
         &self,
         mut service: Service,
@@ -478,7 +483,8 @@ impl Experiment {
         Ok(service)
     }
 
-    /// What the target needs beside it, with what can be known before a run.
+    /// Returns the services of the target, with all placeholders filled that are known before a
+    /// run.
     pub(super) fn backing_services(&self, known: &Placeholders) -> Result<Vec<BackingService>> {
         let resolve = |own: &Declared| {
             let filled = known.fill_node(&own.node, &own.place)?;

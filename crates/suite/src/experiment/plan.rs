@@ -1,4 +1,4 @@
-//! `[plan]`: how often, in which order, on which processors, and when it is enough.
+//! `[plan]`: the number of runs, their order, their processors, and when to stop.
 
 use super::variant::Variant;
 use crate::part::Part;
@@ -10,11 +10,11 @@ use speedwell_model::Order;
 use speedwell_model::assignment::Shares;
 use std::time::Duration;
 
-/// How long a run may take where nothing is said, as for all measuring.
+/// Default time limit of a run, as for all measurements.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Fewer processors than this are not divided between target and load: one of two or three taken
-/// away changes the target more than sharing does.
+/// Minimum number of processors to divide between target and load: taking away one of two or three
+/// changes the target more than sharing does.
 const DIVISIBLE: u32 = 4;
 
 /// How an experiment is measured.
@@ -22,32 +22,31 @@ const DIVISIBLE: u32 = 4;
 pub struct Plan {
     /// Runs of every case under every variant; `None`: as many as the verdict needs.
     pub runs: Option<u32>,
-    /// The order.
+    /// Order of runs.
     pub order: Order,
-    /// The variant that is measured twice, to show what no difference looks like.
+    /// Variant that is measured twice, to show the size of noise.
     pub control: Option<String>,
-    /// Which processors are whose.
+    /// Division of processors.
     pub pins: Option<Pins>,
-    /// The time that measuring may take in all.
+    /// Time limit of the whole measurement.
     pub budget: Option<Duration>,
-    /// A case is done when its interval is this narrow to each side, as a share.
+    /// A case is done when its interval is this narrow on each side, as a share.
     pub precision: Option<f64>,
-    /// How long a run may take where its target does not say.
+    /// Default time limit of a run.
     pub timeout: Duration,
 }
 
-/// Which processors are whose.
+/// Division of processors between target and load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pins {
-    /// So many are the target's; `None`: all that are left.
+    /// Processors of the target; `None`: all that are left.
     pub target: Option<u32>,
-    /// So many are those of what sends the load.
+    /// Processors of the load generator.
     pub load: u32,
 }
 
 impl Pins {
-    /// Processors of the target and of the load, of so many that are usable; `None` if they are too
-    /// few to be divided.
+    /// Divides `usable` processors between the target and the load; `None` if there are too few.
     pub fn divide(self, usable: u32) -> Option<Shares> {
         let rest = usable.checked_sub(self.load).filter(|rest| *rest > 0)?;
         let target = self.target.unwrap_or(rest);
@@ -59,23 +58,24 @@ impl Pins {
     }
 }
 
-/// How it is measured: how often, in which order, on which processors, and when it is enough.
+/// How it is measured: number of runs, order, processors, and when to stop.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanKeys {
-    /// Runs of every case under every variant. Usually as many as the verdict needs.
+    /// Runs of every case under every variant. By default, as many as the verdict needs.
     runs: Option<Count>,
-    /// The order of the runs. Usually "blocks", random within a block.
+    /// Order of the runs. Default: "blocks", random within a block.
     order: Option<OrderName>,
-    /// A variant that is measured twice: what differs between the two is noise.
+    /// A variant that is measured twice: the difference between the two is noise.
     control: Option<String>,
-    /// The first processors are the target's, the last ones are those of what sends the load. Usually they share all.
+    /// The first processors are for the target, the last ones for the load generator. By default,
+    /// both share all.
     cpus: Option<PinKeys>,
-    /// Time for all measuring.
+    /// Time limit of the whole measurement.
     budget: Option<Time>,
     /// When a case is done.
     stop_when: Option<StopWhenKeys>,
-    /// How long a run may take. Usually "5m".
+    /// Time limit of a run. Default: "5m".
     timeout: Option<Time>,
 }
 
@@ -91,9 +91,9 @@ enum OrderName {
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct PinKeys {
-    /// How many are the target's: "rest", or a number.
+    /// Processors of the target: "rest", or a number.
     target: TargetPins,
-    /// How many are those of what sends the load. Usually 1.
+    /// Processors of the load generator. Default: 1.
     load: Option<Count>,
 }
 
@@ -114,13 +114,14 @@ checked! {
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StopWhenKeys {
-    /// A case is done when its interval is this narrow to each side.
+    /// A case is done when its interval is this narrow on each side.
     precision: Option<Share>,
-    /// Time for all measuring.
+    /// Time limit of the whole measurement.
     budget: Option<Time>,
 }
 
-/// What `[plan]` of the file says. Variants are checked by [`check`], because processors must be known before them.
+/// Resolves `[plan]` of the file. [`check`] checks variants, because processors must be known
+/// before them.
 pub fn resolve(keys: &PlanKeys, top: &Part) -> Result<Plan> {
     let order = match keys.order {
         Some(OrderName::Alternate) => Order::Alternate,
@@ -147,7 +148,7 @@ pub fn resolve(keys: &PlanKeys, top: &Part) -> Result<Plan> {
     })
 }
 
-/// Refuses a control that is not a variant.
+/// Rejects a control that is not a variant.
 pub fn check(plan: &Plan, top: &Part, variants: &[Variant]) -> Result<()> {
     match (&plan.control, top.part("plan")) {
         (Some(name), Some(part)) => check_variant(&part, "control", name, variants),
@@ -155,7 +156,7 @@ pub fn check(plan: &Plan, top: &Part, variants: &[Variant]) -> Result<()> {
     }
 }
 
-/// Refuses a name of a variant that does not exist.
+/// Rejects the name of a variant that does not exist.
 pub fn check_variant(part: &Part, key: &str, name: &str, variants: &[Variant]) -> Result<()> {
     match super::variant::find(variants, name) {
         Ok(_) => Ok(()),
@@ -163,21 +164,21 @@ pub fn check_variant(part: &Part, key: &str, name: &str, variants: &[Variant]) -
     }
 }
 
-/// What the name of a control ends with: the second measurement of a variant. What differs between the two is noise, the
-/// floor under which no other difference is distinguishable from none (A/A test).
+/// Suffix of the name of a control: the second measurement of a variant. The difference between the
+/// two is noise, below which no other difference can be detected (A/A test).
 const AGAIN: &str = "-again";
 
-/// The name under which a variant is measured a second time.
+/// Returns the name of the second measurement of a variant.
 pub fn repetition_of(variant: &str) -> String {
     format!("{variant}{AGAIN}")
 }
 
-/// Whether this name is that of a second measurement.
+/// Whether this is the name of a second measurement.
 pub fn is_repetition(name: &str) -> bool {
     repeated_variant(name) != name
 }
 
-/// The variant that is measured under this name.
+/// Returns the variant that is measured under this name.
 pub fn repeated_variant(name: &str) -> &str {
     name.strip_suffix(AGAIN).unwrap_or(name)
 }

@@ -1,4 +1,4 @@
-//! `[profile]`: extra runs that show where time goes. They are never the runs that are timed.
+//! `[profile]`: extra runs that show where time is spent. They are never timed.
 
 use super::compare::{Pair, checked_pairs};
 use super::group::Group;
@@ -23,60 +23,61 @@ const VERDICTS: [(&str, Verdict); 4] = [
 /// How profiles are taken.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
-    /// Of which cases.
+    /// Cases to profile.
     pub when: When,
-    /// With what.
+    /// Profiler.
     pub tool: Tool,
-    /// Only what happens after the warm-up counts.
+    /// Whether only samples after the warm-up count.
     pub after_warmup: bool,
-    /// Variants whose profiles are set against each other.
+    /// Variants whose profiles are compared.
     pub pairs: Vec<(String, String)>,
 }
 
-/// Of which cases profiles are taken.
+/// Which cases are profiled.
 #[derive(Debug, Clone, PartialEq)]
 pub enum When {
-    /// Of all.
+    /// All cases.
     Always,
-    /// Of none.
+    /// No cases.
     Never,
-    /// Of those with this verdict, or of those with another.
+    /// Cases with this verdict, or all except those.
     Verdict {
-        /// The verdict.
+        /// Verdict to compare with.
         verdict: Verdict,
-        /// It must be this one, not another.
+        /// Whether the verdict must be equal or different.
         equal: bool,
     },
-    /// Of those that one of the filters means.
+    /// Cases that one of the filters selects.
     Cells(Vec<Filter>),
 }
 
-/// What takes profiles.
+/// Profiler.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tool {
-    /// The best that there is.
+    /// The best one available.
     #[default]
     Auto,
     /// perf of Linux.
     Perf,
-    /// V8's own, which sees JavaScript only.
+    /// V8's profiler, which sees only JavaScript.
     CpuProf,
-    /// Nothing.
+    /// No profiler.
     None,
 }
 
-/// Extra runs that show where time goes.
+/// Extra runs that show where time is spent.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProfileKeys {
-    /// Of which cases: "always", "never", "verdict != same", or a list of cases: ["http, size=100"]. Usually of all.
+    /// Cases to profile: "always", "never", "verdict != same", or a list of cases: ["http,
+    /// size=100"]. Default: all.
     when: Option<WhenKeys>,
-    /// What takes profiles. Usually the best that there is.
+    /// Profiler. Default: the best one available.
     tool: Tool,
-    /// What counts. Usually what happens after the warm-up.
+    /// Which samples count. Default: those after the warm-up.
     window: Option<Window>,
-    /// Whose profiles are set against each other. Usually what is compared.
+    /// Variants whose profiles are compared. Default: those of the comparison.
     pairs: Vec<Pair>,
 }
 
@@ -93,13 +94,13 @@ enum WhenKeys {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Window {
-    /// What happens after the warm-up.
+    /// Samples after the warm-up.
     AfterWarmup,
-    /// Everything.
+    /// All samples.
     All,
 }
 
-/// What `[profile]` says; `usual` is compared otherwise.
+/// Resolves `[profile]`; `usual` are the pairs of the comparison.
 pub fn resolve(
     keys: &ProfileKeys,
     top: &Part,

@@ -1,4 +1,4 @@
-//! `[requires]`: what must be there before anything starts.
+//! `[requires]`: what must be installed before anything starts.
 
 use crate::part::Part;
 use crate::placeholders::Placeholders;
@@ -10,62 +10,62 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// What is looked for in the output of a command where nothing is said: the first number with dots.
+/// Default pattern for the output of a command: the first number with dots.
 const VERSION: &str = r"(?P<version>\d+(?:\.\d+)*\S*)";
 
-/// What an experiment needs.
+/// A requirement of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement {
-    /// What people call it: `node`.
+    /// Name for people, such as `node`.
     pub name: String,
-    /// How it is looked for.
+    /// How it is checked.
     pub need: Need,
-    /// What helps where it is missing.
+    /// Advice if it is missing.
     pub hint: Option<String>,
 }
 
-/// How a requirement is looked for.
+/// How a requirement is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Need {
     /// A program that prints its version.
     Program {
         /// Program and arguments that print it.
         command: Vec<String>,
-        /// A pattern whose group `version` is the version.
+        /// Pattern whose group `version` is the version.
         pattern: String,
-        /// The lowest version that will do.
+        /// Lowest accepted version.
         at_least: Option<String>,
     },
     /// Packages of npm.
     Packages {
-        /// The folder with `package.json`.
+        /// Folder of `package.json`.
         directory: PathBuf,
-        /// They are installed as the lockfile says, or not at all.
+        /// Whether they must be installed exactly as in the lockfile.
         lockfile: bool,
     },
 }
 
-/// What must be there: a program, or packages of npm in the folder `dir`.
+/// What must be installed: a program, or npm packages in the folder `dir`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequirementKeys {
-    /// Program and arguments that print a version. Usually the name and "--version".
+    /// Program and arguments that print a version. Default: the name and "--version".
     command: Option<Many<String>>,
-    /// A pattern with a group (?P<version>...). Usually the first number.
+    /// Pattern with a group (?P<version>...). Default: the first number.
     #[serde(rename = "match")]
     pattern: Option<Pattern>,
-    /// The lowest version that will do: "18", "3.10".
+    /// Lowest accepted version: "18", "3.10".
     at_least: Option<Version>,
-    /// The folder of a package.json.
+    /// Folder of a package.json.
     dir: Option<String>,
-    /// Packages are installed as the lockfile says. Usually true.
+    /// Whether packages must be installed as in the lockfile. Default: true.
     lockfile: Option<bool>,
-    /// What helps where it is missing.
+    /// Advice if it is missing.
     hint: Option<String>,
 }
 
 checked! {
-    /// A version: digits first.
+    /// A version: begins with a digit.
     struct Version(String) from String as {
         "type": "string", "pattern": r"^([0-9]|\{[A-Za-z_])"
     },
@@ -76,7 +76,7 @@ checked! {
     }
 }
 
-/// What `[requires]` says.
+/// Resolves `[requires]`.
 pub fn resolve(top: &Part, root: &Path, known: &Placeholders) -> Result<Vec<Requirement>> {
     let Some(part) = top.part("requires") else {
         return Ok(Vec::new());

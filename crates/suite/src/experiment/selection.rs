@@ -1,4 +1,4 @@
-//! Which cases a metric with a filter selects.
+//! Selects cases by a metric with a filter.
 
 use super::group::Group;
 use super::target::Kind;
@@ -6,13 +6,13 @@ use crate::expression::{Filter, Mistake};
 use crate::part::nearest_of;
 use speedwell_model::{Case, Value};
 
-/// A case of an experiment by its position.
+/// A case of an experiment by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SelectedCase {
-    /// The position of the group.
+    /// Position of the group.
     pub group: usize,
-    /// The position of the case in its group; `None` for benchmark files, whose cases are not known
-    /// before their harness describes them.
+    /// Position of the case in its group; `None` for benchmark files, whose cases are unknown until
+    /// their harness describes them.
     pub case: Option<usize>,
 }
 
@@ -25,13 +25,13 @@ pub struct WrongName {
 }
 
 impl WrongName {
-    /// The mistake in the expression that has the name.
+    /// Returns the error in the expression that contains the name.
     pub fn within(self, expression: &str) -> Mistake {
         Mistake::about(expression, &self.name, self.message, self.hint)
     }
 }
 
-/// All cases that have the metric, if one is given, and that the filter selects; at least one.
+/// Returns all cases that have the metric, if one is given, and match the filter; at least one.
 pub fn selected_cases(
     groups: &[&Group],
     metric: Option<&str>,

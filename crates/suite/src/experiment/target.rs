@@ -1,5 +1,5 @@
-//! `[group.target]`: the program under test, with what a variant changes of it. A server has a port, is ready at some time and
-//! has to be ended.
+//! `[group.target]`: the program under test, and what a variant changes about it. A server also has
+//! a port, a readiness check and a way to stop it.
 
 use super::command::{Arguments, Command, Environment, changes};
 use super::load::LoadKeys;
@@ -19,13 +19,13 @@ use speedwell_model::{Case, Value, milliseconds};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a server may take to be ready where nothing is said, as for `speedwell load --serve`.
+/// Default time limit for a server to be ready, as for `speedwell load --serve`.
 pub const READY: Duration = Duration::from_secs(30);
 
-/// How long its end may take where nothing is said.
+/// Default time limit for a server to stop.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Signals that can end a server, by their names without `SIG`.
+/// Signals that can stop a server, by their names without `SIG`.
 const SIGNALS: [(&str, i32); 7] = [
     ("TERM", process::Signal::TERM.as_raw()),
     ("INT", process::Signal::INT.as_raw()),
@@ -40,13 +40,13 @@ const SIGNALS: [(&str, i32); 7] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// It serves, and gets a load.
+    /// A server, which receives a load.
     Server,
-    /// It runs to its end.
+    /// A program that runs to completion.
     Command,
     /// Benchmark files, measured by their harness.
     Function,
-    /// The short form, `[benchmark.NAME]`: a server gets a load as `speedwell load` sends it.
+    /// The short form, `[benchmark.NAME]`: a server receives a load as from `speedwell load`.
     #[serde(skip_deserializing)]
     Load,
 }
@@ -55,37 +55,39 @@ pub enum Kind {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TargetKeys {
-    /// A list of words, or a line that is split into words; no shell reads it. It may be in the variant instead.
+    /// A list of arguments, or a line that is split into arguments; no shell is involved. A variant
+    /// may have it instead.
     command: Option<Command>,
-    /// Its folder, below that of the file, which is also where it usually works.
+    /// Working directory, below the folder of the file. Default: that folder.
     cwd: Option<String>,
-    /// Variables.
+    /// Environment variables.
     env: Environment,
-    /// How long a run may take. Usually as [plan] says.
+    /// Time limit of a run. Default: that of [plan].
     timeout: Option<Time>,
-    /// Of a command: the exit status that is its good end, or a table with one for each value of a parameter. Usually 0.
+    /// Of a command: the expected exit status, or a table with one for each value of a parameter.
+    /// Default: 0.
     expect_exit: Option<ExpectedExit>,
-    /// Of a server: "auto", or the number that it is known to have.
+    /// Of a server: "auto", or its fixed port number.
     port: PortKey,
-    /// Of a server: "private" gives every run a network of its own.
+    /// Of a server: "private" gives every run its own network.
     network: Option<Network>,
-    /// Of a server: when it is ready: { http = "/", status = 200, within = "10s" }, or the time that it may take.
-    /// Without `http` it is enough that it listens.
+    /// Of a server: when it is ready: { http = "/", status = 200, within = "10s" }, or the time
+    /// limit. Without `http`, listening suffices.
     ready: ReadyKeys,
-    /// Of a server: how it is ended: { signal = "SIGINT", grace = "2s" }.
+    /// Of a server: how it is stopped: { signal = "SIGINT", grace = "2s" }.
     stop: StopKeys,
-    /// Of a server: living children that it must have.
+    /// Of a server: expected number of live child processes.
     expect_processes: Option<Whole<0>>,
 }
 
-/// Which network a server has.
+/// Network of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(transform = or_placeholder)]
 pub enum Network {
-    /// One of its own for every run.
+    /// A separate one for every run.
     Private,
-    /// That of the machine.
+    /// The machine's network.
     Host,
 }
 
@@ -101,7 +103,7 @@ enum ExpectedExit {
 }
 
 checked! {
-    /// A process has eight bits for its exit status (POSIX, wait).
+    /// An exit status has eight bits (POSIX, wait).
     #[derive(Copy)]
     struct ExitStatus(u8) from Whole<0> as { "type": ["integer", "string"], "minimum": 0, "maximum": 255 },
     |status| {
@@ -112,21 +114,22 @@ checked! {
 
 /// What a target depends on besides its keys.
 pub struct Context<'a> {
-    /// The folder of the file.
+    /// Folder of the file.
     pub root: &'a Path,
-    /// How long a run may take where the target does not say.
+    /// Default time limit of a run.
     pub limit: Duration,
-    /// The case.
+    /// Case.
     pub case: &'a Case,
-    /// The name of the variant.
+    /// Name of the variant.
     pub variant: &'a str,
-    /// The command has a placeholder for the program, so its first word is another one.
+    /// Whether the command has a placeholder for the program, so its first argument is something
+    /// else.
     pub has_program: bool,
-    /// All values that parameters of the group have.
+    /// All parameters of the group with their values.
     pub parameters: &'a Parameters,
 }
 
-/// The target with the changes of a variant. The placeholders of both are filled.
+/// Resolves the target with the changes of a variant. The placeholders of both are filled.
 pub fn resolve(
     (keys, part): (&TargetKeys, &Part),
     (patch, patch_part): (&PatchKeys, &Part),
@@ -147,13 +150,13 @@ pub fn resolve(
     })
 }
 
-/// Without parts that are `.`, which only puzzle readers.
+/// Removes `.` components, which would only confuse readers.
 pub fn tidy(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
-/// The variant's command in the place of the target's, or its program in the place of the first
-/// word unless a placeholder says where it belongs; its arguments come last.
+/// Returns the variant's command, or that of the target with the variant's program as the first
+/// argument, unless a placeholder marks the program's position; the variant's arguments come last.
 fn command(
     keys: &TargetKeys,
     part: &Part,
@@ -198,7 +201,7 @@ fn expected_exit(keys: &TargetKeys, part: &Part, context: &Context) -> Result<i3
 }
 
 checked! {
-    /// `"auto"`, or the number of a port.
+    /// `"auto"`, or a port number.
     #[derive(Copy, Default)]
     struct PortKey(Option<u16>) from Plain as {
         "type": ["integer", "string"], "minimum": 1, "maximum": 65535
@@ -212,7 +215,7 @@ checked! {
     }
 }
 
-/// A time, or a request that is repeated until it is answered.
+/// A time limit, or a request that is repeated until it is answered.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]
@@ -232,11 +235,11 @@ impl Default for ReadyKeys {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AnswerKeys {
-    /// The path of the request. Without one it is enough that it listens.
+    /// Path of the request. Without one, listening suffices.
     http: Option<UrlPath>,
-    /// The status of the answer. Usually 200.
+    /// Status of the response. Default: 200.
     status: Option<HttpStatus>,
-    /// How long it may take. Usually "30s".
+    /// Time limit. Default: "30s".
     within: Option<Time>,
 }
 
@@ -252,18 +255,18 @@ checked! {
     }
 }
 
-/// How a server is ended.
+/// How a server is stopped.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StopKeys {
-    /// The signal. Usually "SIGTERM".
+    /// Signal. Default: "SIGTERM".
     signal: Option<Signal>,
-    /// How long the end may take. Usually "3s".
+    /// Time limit of the shutdown. Default: "3s".
     grace: Option<Time>,
 }
 
 impl StopKeys {
-    /// What it says, and what is usual where it says nothing.
+    /// Resolves the keys, with defaults for missing ones.
     pub fn resolve(&self) -> Stop {
         let signal = self.signal.map(|signal| signal.0);
         Stop {
@@ -286,7 +289,7 @@ checked! {
     }
 }
 
-/// The server, whose files are below `root`. The placeholders of the group are filled.
+/// Resolves the server, with files relative to `root`. The placeholders of the group are filled.
 pub fn service(target: &TargetKeys, group: &Part, root: &Path) -> Result<Service> {
     let Some(load) = group.part("load") else {
         return Err(group.missing("load", "[group.load] with requests or duration"));

@@ -1,8 +1,8 @@
 //! `[[variant]]`, or `[variant.NAME]` for short: a named difference of the program under test.
 //!
-//! A variant changes the target and nothing else: what sends a load or counts is the same for all,
-//! or the instrument would be compared together with its object. Keys without a meaning of their own
-//! can be used as placeholders, and must be.
+//! A variant changes only the target, never load generator or counters: else the instrument would
+//! be compared together with the object. Keys without a built-in meaning can be used as
+//! placeholders, and must be.
 
 use super::command::{Arguments, Command, Environment};
 use super::parameters::check_name;
@@ -20,36 +20,36 @@ use speedwell_model::Value;
 /// Keys that change the target.
 const PATCH: [&str; 6] = ["args", "env", "command", "cwd", "program", "assert"];
 
-/// Keys that say what reports show.
+/// Keys for reports.
 const SHOWN: [&str; 5] = ["name", "label", "color", "colour", "factors"];
 
 /// Keys that change a load of the short form.
 const OF_A_LOAD: [&str; 2] = ["serve", "url"];
 
-/// A variant as the file describes it.
+/// A variant as described in the file.
 #[derive(Debug, Clone)]
 pub struct Variant {
-    /// What it is called everywhere.
+    /// Name of the variant.
     pub name: String,
-    /// What reports call it, if not by its name.
+    /// Name in reports, if different.
     pub label: Option<String>,
-    /// Its colour in charts, `#rrggbb`.
+    /// Color in charts, `#rrggbb`.
     pub color: Option<String>,
-    /// In which respects it differs, for a grid of variants.
+    /// Properties in which it differs, for a grid of variants.
     pub factors: Vec<(String, String)>,
-    /// What it changes, with placeholders.
+    /// Changes of the target, with placeholders.
     pub(super) patch: Node,
-    /// What it changes of loads of the short form: `serve` and `url`, with placeholders.
+    /// Changes of loads of the short form: `serve` and `url`, with placeholders.
     pub(super) load: Table,
-    /// It stands for the target as it is, in a file without variants.
+    /// Whether it stands for the unchanged target, in a file without variants.
     is_implied: bool,
     pub(super) place: Place,
-    /// Its own placeholders with their lines.
+    /// Placeholders that it defines, with their lines.
     pub(super) own: Vec<(String, Value, Option<usize>)>,
 }
 
 impl Variant {
-    /// The variant of a file that has none.
+    /// Returns the variant of a file without variants.
     pub(super) fn plain() -> Variant {
         Variant {
             name: "usual".to_owned(),
@@ -67,7 +67,7 @@ impl Variant {
         }
     }
 
-    /// Whether the file says it.
+    /// Whether the file declares it.
     pub fn is_declared(&self) -> bool {
         !self.is_implied
     }
@@ -82,39 +82,40 @@ impl Variant {
     }
 }
 
-/// A named difference of the program under test. Keys that are not known here are placeholders: `{size}` for `size`.
+/// A named difference of the program under test. Unknown keys are placeholders: `{size}` for
+/// `size`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(extend("additionalProperties" = { "type": ["string", "number", "boolean"] }))]
 pub struct VariantKeys {
-    /// What it is called everywhere. [variant.NAME] has it in its heading.
+    /// Name of the variant. [variant.NAME] has it in its heading.
     name: Option<String>,
-    /// What reports call it. Usually its name.
+    /// Name in reports. Default: its name.
     label: Option<String>,
-    /// Its colour in charts: "#c0392b".
+    /// Color in charts: "#c0392b".
     #[serde(alias = "colour")]
     color: Option<Color>,
-    /// The respects in which variants differ: { http = "workers", cache = "none" }.
+    /// Properties in which variants differ: { http = "workers", cache = "none" }.
     factors: IndexMap<String, Plain>,
-    /// Arguments behind the target's command.
+    /// Arguments appended to the target's command.
     args: Option<Deferred<Arguments>>,
-    /// Variables of the target.
+    /// Environment variables of the target.
     env: Option<Deferred<Environment>>,
-    /// In the place of the target's command.
+    /// Replaces the target's command.
     command: Option<Deferred<Command>>,
-    /// The target's folder, below that of the file.
+    /// Working directory of the target, below the folder of the file.
     cwd: Option<Deferred<String>>,
-    /// What `{program}` means; without that placeholder in the command, its first word.
+    /// Value of `{program}`; without that placeholder in the command, its first argument.
     program: Option<Deferred<String>>,
-    /// What must be seen, or the variant did not take effect: one table or a list of them.
+    /// Proof that the variant took effect: one table or a list of them.
     assert: Option<Deferred<Many<ProofKeys>>>,
-    /// Of loads of the short form: in the place of the benchmark's line that starts the server.
+    /// Of loads of the short form: replaces the benchmark's command that starts the server.
     serve: Option<Deferred<String>>,
-    /// Of loads of the short form: in the place of the benchmark's address.
+    /// Of loads of the short form: replaces the benchmark's URL.
     url: Option<Deferred<String>>,
 }
 
-/// What a variant changes of the target, for one case.
+/// Changes of a variant to the target, for one case.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct PatchKeys {
@@ -128,7 +129,7 @@ pub struct PatchKeys {
 }
 
 checked! {
-    /// `#rgb` or `#rrggbb`, in the long form and small letters.
+    /// `#rgb` or `#rrggbb`, stored in the long form and lowercase.
     struct Color(String) from String as {
         "type": "string", "pattern": "^#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})$"
     },
@@ -147,7 +148,7 @@ checked! {
     }
 }
 
-/// For the schema: one variant, a list of them, or a table of them by their names.
+/// Schema: one variant, a list of them, or a table of them by name.
 pub fn schema(generator: &mut SchemaGenerator) -> Schema {
     let one = generator.subschema_for::<VariantKeys>();
     json_schema!({
@@ -160,7 +161,7 @@ pub fn schema(generator: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// All variants of the file; `used` are the names of all its placeholders.
+/// Reads all variants of the file; `used` are the names of all its placeholders.
 pub fn read(top: &Part, used: &[String]) -> Result<Vec<Variant>> {
     let mut found: Vec<Variant> = Vec::new();
     let has_loads = top.has("benchmark");
@@ -243,7 +244,7 @@ fn checked_name(name: String, part: &Part) -> Result<String> {
     Ok(name)
 }
 
-/// The keys that have a meaning only because a placeholder has their name.
+/// Returns the keys that have a meaning only because a placeholder has their name.
 fn own_placeholders(
     part: &Part,
     has_loads: bool,
@@ -268,10 +269,10 @@ fn own_placeholders(
     Ok(found)
 }
 
-/// The position of a variant.
+/// Returns the position of a variant.
 ///
 /// # Errors
-/// There is none of that name; the hint is the nearest.
+/// No variant has that name; the hint suggests the nearest one.
 pub fn find(variants: &[Variant], name: &str) -> Result<usize> {
     if let Some(at) = variants.iter().position(|variant| variant.name == name) {
         return Ok(at);

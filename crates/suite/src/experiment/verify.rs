@@ -1,5 +1,5 @@
-//! What must be true of a run, or its figures mean nothing: answers of a server (`[group.verify]`), and what shows that
-//! a variant took effect (`assert`).
+//! Conditions without which the figures of a run are invalid: responses of a server
+//! (`[group.verify]`), and the proof that a variant took effect (`assert`).
 
 use crate::part::Part;
 use crate::value::{Many, Pattern, Plain, UrlPath, Whole, checked, or_placeholder};
@@ -11,22 +11,23 @@ use speedwell_model::load_spec::parse_statuses;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-/// What answers of a server must be.
+/// Expected responses of a server.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VerifyKeys {
-    /// What is requested before and after the load. Usually the path of the load.
+    /// Path requested before and after the load. Default: the load's path.
     path: Option<UrlPath>,
-    /// 200, "2xx", "200-204" or a list of them. Usually "2xx".
+    /// 200, "2xx", "200-204" or a list of them. Default: "2xx".
     status: Option<Many<Status>>,
-    /// A text in it, or a table with one rule. Usually anything.
+    /// Text that it must contain, or a table with one rule. By default, anything.
     body: Option<BodyKeys>,
-    /// Answers must be equally long under all variants. Usually true, but false with `body.regex`.
+    /// Whether responses must have the same length under all variants. Default: true, but false
+    /// with `body.regex`.
     same_bytes_across_variants: Option<bool>,
 }
 
 checked! {
-    /// Statuses of HTTP: `200`, `"2xx"`, `"200-204"`.
+    /// HTTP statuses: `200`, `"2xx"`, `"200-204"`.
     pub struct Status(RangeInclusive<u16>) from Plain as {
         "type": ["integer", "string"], "minimum": 100, "maximum": 599
     },
@@ -46,19 +47,19 @@ enum BodyKeys {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum BodyRuleKey {
-    /// A pattern that must be found in it.
+    /// A pattern that must match in it.
     Regex(Pattern),
-    /// A text in it.
+    /// A text that it must contain.
     Contains(String),
-    /// It is this JSON value.
+    /// It must be this JSON value.
     Json(serde_json::Value),
-    /// It is a JSON list or table of this length.
+    /// It must be a JSON list or table of this length.
     JsonLength(Whole<0>),
-    /// It has this many bytes.
+    /// It must have this many bytes.
     Bytes(Whole<0>),
 }
 
-/// What answers must be; without rules they must have a status from 200 to 299 and be equally long.
+/// Resolves the expected responses; by default they have a status from 200 to 299 and equal length.
 pub fn resolve(keys: Option<VerifyKeys>) -> Verify {
     let mut verify = Verify {
         path: None,
@@ -83,31 +84,31 @@ pub fn resolve(keys: Option<VerifyKeys>) -> Verify {
         BodyKeys::Rule(BodyRuleKey::JsonLength(length)) => BodyRule::JsonLength(length.0),
         BodyKeys::Rule(BodyRuleKey::Bytes(count)) => BodyRule::Bytes(count.0),
     });
-    // A pattern is written for bodies that vary, and so may their lengths.
+    // A pattern implies that bodies vary, and so may their lengths.
     let varies = matches!(verify.body, Some(BodyRule::Regex(_)));
     verify.same_bytes = keys.same_bytes_across_variants.unwrap_or(!varies);
     verify
 }
 
-/// What must be seen, or the variant did not take effect: one of `stdout`, `stderr`, `file`, `http`.
+/// Proof that the variant took effect: one of `stdout`, `stderr`, `file`, `http`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = [
     { "required": ["stdout"] }, { "required": ["stderr"] }, { "required": ["file"] }, { "required": ["http"] }
 ]))]
 pub struct ProofKeys {
-    /// A pattern that must be found in what the target writes.
+    /// Pattern that must match in the target's stdout.
     stdout: Option<Pattern>,
-    /// A pattern that must be found in its errors.
+    /// Pattern that must match in its stderr.
     stderr: Option<Pattern>,
     /// A file below the target's folder.
     file: Option<String>,
-    /// A path whose answer is looked at.
+    /// A path to request.
     http: Option<String>,
-    /// A pattern that must be found in the file or answer.
+    /// Pattern that must match in the file or response.
     #[serde(rename = "match")]
     pattern: Option<Pattern>,
-    /// When it is looked at. Usually when a server is ready; a command has an end only.
+    /// When to check. By default, when a server is ready, or when a command has exited.
     on: Option<Moment>,
 }
 
@@ -117,12 +118,12 @@ pub struct ProofKeys {
 enum Moment {
     /// When the server is ready.
     Ready,
-    /// When it has ended.
+    /// After it has exited.
     Exit,
 }
 
-/// The proofs of a variant. Files are beside `directory`, where the target works. A `server` is looked at when it is
-/// ready unless the proof says otherwise.
+/// Resolves the proofs of a variant. Files are relative to `directory`, the working directory of
+/// the target. By default, a `server` is checked when it is ready.
 pub fn proofs(
     proofs: Many<ProofKeys>,
     variant: &Part,

@@ -1,7 +1,7 @@
-//! Expressions over metrics and variants: what claims say, and what gates keep.
+//! Expressions over metrics and variants, for claims and gates.
 //!
-//! It decides the grammar and what an expression means once figures are given. It must not know where
-//! figures come from. The grammar, from loose to tight:
+//! Decides the grammar and the value of an expression for given figures. Knows nothing of where
+//! figures come from. The grammar, from lowest to highest precedence:
 //!
 //! ```text
 //! or  and  not  < <= > >= == !=  + -  * /  -x
@@ -16,8 +16,8 @@ mod value;
 
 pub use parser::{arithmetic, filter};
 
-/// A unit, the one that is stored (nanoseconds, bytes), and how many of those it is. Sizes with k, M, G are powers of 1000,
-/// with Ki, Mi, Gi powers of 1024 (IEC 80000-13).
+/// Units, the stored unit (nanoseconds, bytes), and the factor between them. Sizes with k, M, G are
+/// powers of 1000, with Ki, Mi, Gi powers of 1024 (IEC 80000-13).
 const UNITS: [(&str, &str, f64); 13] = [
     ("ns", "ns", 1.0),
     ("us", "ns", 1e3),
@@ -37,16 +37,16 @@ const UNITS: [(&str, &str, f64); 13] = [
 /// A unit of time or size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Unit {
-    /// As it is written.
+    /// Symbol.
     pub name: &'static str,
-    /// The unit that figures are stored in.
+    /// Unit in which figures are stored.
     pub stored: &'static str,
-    /// How many of the stored unit it is.
+    /// Factor to the stored unit.
     pub factor: f64,
 }
 
 impl Unit {
-    /// The unit of that name.
+    /// Returns the unit with that symbol.
     pub fn find(name: &str) -> Option<Unit> {
         let found = UNITS.iter().find(|(known, ..)| *known == name);
         found.map(|&(name, stored, factor)| Unit {
@@ -56,7 +56,7 @@ impl Unit {
         })
     }
 
-    /// The names of all units.
+    /// Returns the symbols of all units.
     pub fn names() -> Vec<String> {
         UNITS.iter().map(|(name, ..)| (*name).to_owned()).collect()
     }
@@ -65,50 +65,50 @@ impl Unit {
 /// A claim or a part of one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expression {
-    /// A number as it stands.
+    /// A plain number.
     Number(f64),
-    /// A share written in percent; 0.05 for `5%`.
+    /// A share in percent; 0.05 for `5%`.
     Percent(f64),
     /// A time or a size: `50ms`, `2MiB`.
     Quantity(f64, Unit),
     /// A parameter of the experiment.
     Name(String),
-    /// A figure that was measured.
+    /// A measured figure.
     Term(Term),
-    /// The number with the other sign.
+    /// Negation of a number.
     Minus(Box<Expression>),
-    /// The opposite truth.
+    /// Logical negation.
     Not(Box<Expression>),
-    /// Two, and what is between them.
+    /// A binary operation.
     Pair(Box<Expression>, Operator, Box<Expression>),
 }
 
 /// A metric of a variant: `time[promises, test=fibonacci](collector)`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Term {
-    /// The metric.
+    /// Metric.
     pub metric: String,
-    /// The cases that are meant.
+    /// Selected cases.
     pub filter: Filter,
-    /// The variant.
+    /// Variant.
     pub variant: String,
 }
 
-/// Which cases are meant: all that have the group and the values; without any, all.
+/// Selects the cases that have the group and the values; without any, all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Filter {
-    /// The group.
+    /// Group.
     pub group: Option<String>,
     /// Values of parameters, as texts.
     pub values: Vec<(String, String)>,
 }
 
-/// What stands between two operands.
+/// A binary operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
-    /// At least one is true.
+    /// Logical or.
     Or,
-    /// Both are true.
+    /// Logical and.
     And,
     /// `<`
     Less,
@@ -133,7 +133,7 @@ pub enum Operator {
 }
 
 impl Expression {
-    /// The figures that it needs, in order, each once.
+    /// Returns the terms in it, in order and without duplicates.
     pub fn terms(&self) -> Vec<&Term> {
         let mut found: Vec<&Term> = Vec::new();
         self.visit(&mut |part| {
@@ -146,7 +146,7 @@ impl Expression {
         found
     }
 
-    /// The parameters that it needs, in order, each once.
+    /// Returns the parameters in it, in order and without duplicates.
     pub fn names(&self) -> Vec<&str> {
         let mut found: Vec<&str> = Vec::new();
         self.visit(&mut |part| {
@@ -159,7 +159,7 @@ impl Expression {
         found
     }
 
-    /// The times and sizes in it.
+    /// Returns the times and sizes in it.
     pub fn quantities(&self) -> Vec<(f64, Unit)> {
         let mut found = Vec::new();
         self.visit(&mut |part| {
@@ -183,37 +183,37 @@ impl Expression {
     }
 }
 
-/// A bound on the change of a candidate against the baseline: `time < +250%`.
+/// A limit on the change from the baseline to a candidate: `time < +250%`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
-    /// The metric.
+    /// Metric.
     pub metric: String,
-    /// The cases that are meant.
+    /// Selected cases.
     pub filter: Filter,
     /// `<`, `<=`, `>` or `>=`.
     pub operator: Operator,
-    /// The change as a share of the baseline: 2.5 for `+250%`, -0.05 for `-5%`.
+    /// Change as a share of the baseline: 2.5 for `+250%`, -0.05 for `-5%`.
     pub change: f64,
 }
 
 impl Gate {
-    /// Whether a change, as a share of the baseline, is within the gate.
+    /// Whether a change, as a share of the baseline, satisfies the gate.
     pub fn allows(&self, change: f64) -> bool {
         self.operator.compares(change, self.change) == Some(true)
     }
 }
 
-/// A mistake in an expression.
+/// An error in an expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}\n  {text}\n  {}^{}", " ".repeat(*column), hint_line(hint))]
 pub struct Mistake {
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// The expression.
+    /// Expression.
     pub text: String,
-    /// Letters before the place.
+    /// Position in characters.
     pub column: usize,
-    /// What helps, if anything does.
+    /// Hint, if any.
     pub hint: Option<String>,
 }
 
@@ -223,7 +223,8 @@ fn hint_line(hint: &Option<String>) -> String {
 }
 
 impl Mistake {
-    /// The mistake that `part`, which occurs in the expression, names something that does not exist.
+    /// Creates the error that `part`, which occurs in the expression, names something that does not
+    /// exist.
     pub fn about(text: &str, part: &str, message: String, hint: String) -> Mistake {
         let goes_on = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
         let is_whole = |at: &usize| {

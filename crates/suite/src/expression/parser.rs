@@ -1,51 +1,51 @@
-//! From text to expression: one function per rule of the grammar.
+//! Parses expressions, with one function per rule of the grammar.
 //!
-//! Names of variants, groups and values stand in brackets as they are, hyphens included, so they are
-//! read up to the bracket or comma; quotes are needed only for names that contain such letters.
+//! Names of variants, groups and values appear unquoted in brackets, hyphens included, so they
+//! extend to the bracket or comma; only names that contain such characters need quotes.
 
 use super::{Expression, Filter, Gate, Mistake, Operator, Term, Unit};
 
-/// Nobody writes deeper brackets on purpose, and each level costs a part of the stack.
+/// Maximum nesting of brackets, because each level uses stack space.
 const DEEPEST: usize = 100;
 
 impl Expression {
-    /// Reads a claim: an expression that is true or false.
+    /// Parses a claim: an expression that is true or false.
     ///
     /// # Errors
-    /// It is none; the mistake has its column.
+    /// The text is not a claim; the error has a column.
     pub fn claim(text: &str) -> Result<Expression, Mistake> {
         Parser::new(text).claim()
     }
 }
 
 impl Gate {
-    /// Reads gates with `and` between them.
+    /// Parses gates joined by `and`.
     ///
     /// # Errors
-    /// There is none; the mistake has its column.
+    /// The text is not a list of gates; the error has a column.
     pub fn parse(text: &str) -> Result<Vec<Gate>, Mistake> {
         Parser::new(text).gates()
     }
 }
 
-/// The number that a text such as `2*8+1` or `5%` is; `None` if it is something else.
+/// Evaluates a text such as `2*8+1` or `5%`; `None` if it is not a number.
 pub fn arithmetic(text: &str) -> Option<f64> {
     let read = Parser::new(text).quantity().ok()?;
     let value = read.number(&|_| None, &|_| None)?;
-    // A text with a unit is no plain number.
+    // A text with a unit is not a plain number.
     let is_plain = value.is_finite() && read.quantities().is_empty();
     is_plain.then_some(value)
 }
 
-/// Reads a filter as it stands between the brackets of a term: `promises, test=fibonacci`.
+/// Parses a filter as in the brackets of a term: `promises, test=fibonacci`.
 ///
 /// # Errors
-/// It is none; the mistake has its column.
+/// The text is not a filter; the error has a column.
 pub fn filter(text: &str) -> Result<Filter, Mistake> {
     Parser::new(text).whole_filter()
 }
 
-/// A text that is being read.
+/// State of parsing a text.
 struct Parser<'a> {
     text: &'a str,
     at: usize,
@@ -54,7 +54,7 @@ struct Parser<'a> {
 
 type Read<T> = Result<T, Mistake>;
 
-/// Whether an expression is a truth or a number.
+/// Whether an expression is a truth value rather than a number.
 fn is_truth(part: &Expression) -> bool {
     match part {
         Expression::Not(_) => true,
@@ -64,7 +64,7 @@ fn is_truth(part: &Expression) -> bool {
 }
 
 impl<'a> Parser<'a> {
-    /// Nothing has been read yet.
+    /// Creates a parser at the start of the text.
     pub fn new(text: &'a str) -> Parser<'a> {
         Parser {
             text,
@@ -73,7 +73,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// All of the text as a truth.
+    /// Parses the whole text as a truth value.
     pub fn claim(mut self) -> Read<Expression> {
         let begin = self.skip();
         let found = self.expression(0)?;
@@ -87,7 +87,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// All of the text as a number.
+    /// Parses the whole text as a number.
     pub fn quantity(mut self) -> Read<Expression> {
         let begin = self.skip();
         let found = self.expression(0)?;
@@ -99,14 +99,14 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// All of the text as a filter.
+    /// Parses the whole text as a filter.
     pub fn whole_filter(mut self) -> Read<Filter> {
         let filter = self.filter_items("")?;
         self.end()?;
         Ok(filter)
     }
 
-    /// All of the text as gates.
+    /// Parses the whole text as gates.
     pub fn gates(mut self) -> Read<Vec<Gate>> {
         let mut gates = vec![self.gate()?];
         while self.word("and") {
@@ -247,7 +247,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A number, perhaps in percent or with a unit, without sign.
+    /// Parses a number without sign, optionally in percent or with a unit.
     fn quantity_literal(&mut self) -> Read<Option<Expression>> {
         let begin = self.skip();
         let rest = &self.text[begin..];
@@ -321,7 +321,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A text as it stands up to one of the letters, or a text in quotes.
+    /// Parses a text up to one of the characters, or a quoted text.
     fn raw(&mut self, ends: &[char]) -> Read<String> {
         let begin = self.skip();
         if let Some(quoted) = self.quoted()? {
@@ -333,7 +333,7 @@ impl<'a> Parser<'a> {
         Ok(rest[..length].trim().to_owned())
     }
 
-    /// A text in quotes; two quotes inside stand for one.
+    /// Parses a quoted text; a doubled quote inside stands for one.
     fn quoted(&mut self) -> Read<Option<String>> {
         let begin = self.skip();
         let Some(quote) = self.text[begin..]
@@ -358,7 +358,7 @@ impl<'a> Parser<'a> {
         Err(self.mistake(begin, "this quote does not end"))
     }
 
-    /// The name of a metric or parameter: `latency.p99.9`, `instructions:u`, or in quotes.
+    /// Parses the name of a metric or parameter: `latency.p99.9`, `instructions:u`, or quoted.
     fn name(&mut self) -> Read<Option<String>> {
         let begin = self.skip();
         if let Some(quoted) = self.quoted()? {
@@ -376,7 +376,7 @@ impl<'a> Parser<'a> {
         Ok(Some(word.to_owned()))
     }
 
-    /// The operator that comes, if it binds at least as tightly as `level`.
+    /// Parses an operator if it binds at least as tightly as `level`.
     fn operator(&mut self, level: u8) -> Option<Operator> {
         let begin = self.skip();
         for operator in Operator::ALL {

@@ -1,10 +1,10 @@
-//! Expressions as text, in the form that is read back as the same expression.
+//! Formats expressions as text that parses to the same expression.
 
 use super::{Expression, Filter, Gate, Operator, Term};
 use std::fmt::{Display, Formatter, Result};
 
 impl Operator {
-    /// Longer signs first, because they are looked for in this order.
+    /// Longer symbols first, because they are tried in this order.
     pub(super) const ALL: [Operator; 12] = [
         Operator::Or,
         Operator::And,
@@ -20,13 +20,13 @@ impl Operator {
         Operator::By,
     ];
 
-    /// How tightly `not` binds.
+    /// Precedence of `not`.
     pub(super) const NOT: u8 = 3;
 
-    /// More tightly than any operator.
+    /// Higher precedence than any operator.
     pub(super) const TIGHTEST: u8 = 7;
 
-    /// As it is written.
+    /// Returns its symbol.
     pub fn sign(self) -> &'static str {
         match self {
             Operator::Or => "or",
@@ -44,7 +44,7 @@ impl Operator {
         }
     }
 
-    /// How tightly it binds.
+    /// Returns its precedence.
     pub(super) fn level(self) -> u8 {
         match self {
             Operator::Or => 1,
@@ -110,7 +110,7 @@ impl Display for Expression {
                 inner.write(out, Operator::NOT)
             }
             Expression::Pair(left, operator, right) => {
-                // Comparisons cannot be chained; all others go from left to right.
+                // Comparisons cannot be chained; all other operators are left-associative.
                 left.write(out, operator.level())?;
                 write!(out, " {} ", operator.sign())?;
                 right.write(out, operator.level() + 1)
@@ -138,7 +138,7 @@ impl Display for Gate {
     }
 }
 
-/// The shortest number of percent that is read back as the same share.
+/// Returns the shortest percentage that parses to the same share.
 fn percent(share: f64) -> f64 {
     let digits = (0..17).map(|digits| 10f64.powi(digits));
     let mut rounded = digits.map(|power| (share * 100.0 * power).round() / power);
@@ -175,7 +175,7 @@ impl Display for Filter {
     }
 }
 
-/// A name as it may stand in brackets.
+/// Formats a name for use in brackets.
 fn bracketed(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_.:-+/@".contains(c);
     if !name.is_empty() && name.chars().all(is_plain) {

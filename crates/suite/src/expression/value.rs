@@ -1,4 +1,4 @@
-//! What an expression means once names and figures are known.
+//! Evaluates expressions for given names and figures.
 
 use super::{Expression, Operator, Term};
 
@@ -6,7 +6,7 @@ type Names<'a> = &'a dyn Fn(&str) -> Option<f64>;
 type Figures<'a> = &'a dyn Fn(&Term) -> Option<f64>;
 
 impl Expression {
-    /// The number that it is; `None` if it is a truth, or if a name or figure is not known.
+    /// Returns the number; `None` for a truth value, or if a name or figure is unknown.
     pub fn number(&self, names: Names<'_>, figures: Figures<'_>) -> Option<f64> {
         match self {
             Expression::Number(number) | Expression::Percent(number) => Some(*number),
@@ -29,8 +29,8 @@ impl Expression {
         }
     }
 
-    /// Whether it is true; `None` if that hangs on a name or figure that is not known, or if it is a number.
-    /// `and` and `or` look at one side only where that decides.
+    /// Returns the truth value; `None` for a number, or if it depends on an unknown name or figure.
+    /// One side of `and` and `or` suffices if it decides.
     pub fn truth(&self, names: Names<'_>, figures: Figures<'_>) -> Option<bool> {
         let Expression::Pair(left, operator, right) = self else {
             return match self {
@@ -57,7 +57,7 @@ impl Expression {
 }
 
 impl Operator {
-    /// What a comparison of two numbers says; `None` if it is something else.
+    /// Returns the result of a comparison of two numbers; `None` for other operators.
     pub fn compares(self, left: f64, right: f64) -> Option<bool> {
         match self {
             Operator::Less => Some(left < right),

@@ -116,10 +116,15 @@ fn compared(visit: Visit<'_>, words: &[String]) -> Result<Page, Refusal> {
         links,
         filters: Some(form(visit)),
         sessions,
-        // A reference such as `@base:main` may resolve differently without a change of the store.
-        is_lasting: !found.iter().any(is_running) && !words.iter().any(|w| w.contains(':')),
+        // `@base`, `@base:main` and `@rev:REVISION` also depend on the repository, which changes independently of the store.
+        is_lasting: !found.iter().any(is_running) && !words.iter().any(|word| depends_on_git(word)),
         ..Page::of(document)
     })
+}
+
+/// Whether a reference may name another session although the store is unchanged.
+fn depends_on_git(word: &str) -> bool {
+    word.contains(':') || word.starts_with("@base")
 }
 
 /// Encodes the session of a reference as a path, without its variant and filter.

@@ -1,7 +1,8 @@
-//! Everything that a report says, before it is laid out.
+//! Contents of a report, independent of its layout.
 //!
-//! Decides which of the original's lines are there and in which order. `report/layout.rs` prints
-//! them as text and as HTML. Of TLS it speaks in the words of OpenSSL that the original prints. Start at [`Report::facts`].
+//! Decides which of the original's lines appear, and their order. `report/layout.rs` prints them as
+//! text and as HTML. TLS is described in the OpenSSL terms that the original prints. Start at
+//! [`Report::facts`].
 
 use crate::ab::arguments::Request;
 use crate::ab::figures::Figures;
@@ -12,17 +13,17 @@ use speedwell_load::outcomes::ErrorClass;
 
 pub mod layout;
 
-/// Why a test ended before it was complete.
+/// Reason why a test ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CutShort {
     /// A request failed in this way, and `-r` was not given or would not have helped.
     Failed(ErrorClass),
-    /// The user wished so.
+    /// The user interrupted the test.
     Interrupted,
 }
 
 impl CutShort {
-    /// What happened, as a fragment of a sentence.
+    /// Returns the reason as a sentence fragment.
     pub fn reason(self) -> &'static str {
         match self {
             CutShort::Failed(class) => class.sentence(),
@@ -31,36 +32,33 @@ impl CutShort {
     }
 }
 
-/// A report before it is laid out.
+/// Contents of a report.
 #[derive(Debug)]
 pub struct Report<'a> {
-    /// What was asked for.
     pub request: &'a Request,
-    /// What was tested.
     pub url: &'a Url,
-    /// What the server calls itself.
+    /// Value of the `Server` header field.
     pub server: Option<String>,
-    /// What was agreed with TLS.
+    /// Negotiated TLS parameters.
     pub tls: Option<TlsFacts>,
-    /// The figures.
     pub figures: Figures,
-    /// Why it is not whole.
+    /// Reason for an incomplete report.
     pub cut_short: Option<CutShort>,
 }
 
-/// A line of the first part of a report.
+/// Line in the first part of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// A name and what stands behind it.
+    /// A name and its value.
     Field(&'static str, String),
-    /// The failures by kind.
+    /// Failures by category.
     Kinds(String),
-    /// An empty line in text.
+    /// An empty line in text output.
     Gap,
 }
 
 impl Report<'_> {
-    /// The lines from the name of the server to the bytes of bodies.
+    /// Returns the lines from the name of the server to the bytes of bodies.
     pub fn facts(&self) -> Vec<Line> {
         let mut lines = self.server_lines();
         lines.push(Line::Gap);
@@ -81,7 +79,7 @@ impl Report<'_> {
             lines.push(field("SSL/TLS Protocol", tls_protocol(tls)));
             let key = tls.group.as_deref().map(temporary_key);
             lines.extend(key.map(|key| field("Server Temp Key", key)));
-            // An address is no name (RFC 6066, section 3), so it is not sent.
+            // IP addresses are not sent as server names (RFC 6066, section 3).
             let is_name = host.name.parse::<std::net::IpAddr>().is_err();
             lines.extend(is_name.then(|| field("TLS Server Name", &host.name)));
         }
@@ -134,8 +132,8 @@ impl Report<'_> {
         lines
     }
 
-    /// The bytes per second that were received and, with a body to send, sent and both together, in
-    /// kilobytes.
+    /// Returns the transfer rates in kilobytes per second: received and, with a body to send, sent
+    /// and the sum of both.
     fn transfer_rates(&self) -> Vec<f64> {
         let figures = &self.figures;
         let received = figures.received_bytes;
@@ -154,8 +152,8 @@ fn field(name: &'static str, value: impl ToString) -> Line {
     Line::Field(name, value.to_string())
 }
 
-/// What Speedwell adds below the last line of the original, each line as a name and a text. There it disturbs nobody who reads the
-/// report by a program: lines are found by the words before the colon, none of which is used again, or by their place above.
+/// Returns the lines (name, text) that Speedwell adds at the end. They do not break parsers of the
+/// report, which find lines by name, none of which is reused, or by their position further up.
 pub fn added_lines(report: &Report) -> Vec<(&'static str, String)> {
     let figures = &report.figures;
     let mut lines = vec![("Account", account(report))];
@@ -181,7 +179,7 @@ pub fn added_lines(report: &Report) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// `40 attempted = 20 ok + 20 reset.in-body`.
+/// For example `40 attempted = 20 ok + 20 reset.in-body`.
 fn account(report: &Report) -> String {
     let figures = &report.figures;
     let ends = figures.account.iter();
@@ -191,7 +189,7 @@ fn account(report: &Report) -> String {
     format!("{} attempted = {}", figures.attempted, ends.join(" + "))
 }
 
-/// What the figures must not be taken for, in whole sentences.
+/// Returns warnings against misreading the figures, in complete sentences.
 fn warnings(report: &Report) -> Vec<String> {
     let figures = &report.figures;
     let mut sentences = Vec::new();
@@ -215,8 +213,8 @@ fn warnings(report: &Report) -> Vec<String> {
     sentences
 }
 
-/// `TLSv1.3,TLS_AES_256_GCM_SHA384,2048,256`: protocol, cipher, bits of the server's key and of the
-/// cipher. Bits that are not known are `-`.
+/// Formats e.g. `TLSv1.3,TLS_AES_256_GCM_SHA384,2048,256`: protocol, cipher, bits of the server's
+/// key and of the cipher. Unknown bits are `-`.
 fn tls_protocol(facts: &TlsFacts) -> String {
     let cipher = cipher(&facts.cipher);
     let or_unknown = |bits: Option<u32>| bits.map_or("-".to_owned(), |bits| bits.to_string());
@@ -228,9 +226,9 @@ fn tls_protocol(facts: &TlsFacts) -> String {
     )
 }
 
-/// `X25519 253 bits`, or only the name where the bits of a group are not known.
+/// Formats e.g. `X25519 253 bits`, or only the name if the group's bits are unknown.
 fn temporary_key(group: &str) -> String {
-    // The names and sizes are those that OpenSSL 3 prints for these groups.
+    // Names and sizes as OpenSSL 3 prints them for these groups.
     match group.to_ascii_lowercase().as_str() {
         "x25519" => "X25519 253 bits".to_owned(),
         "secp256r1" => "ECDH prime256v1 256 bits".to_owned(),
@@ -240,8 +238,8 @@ fn temporary_key(group: &str) -> String {
     }
 }
 
-/// OpenSSL's name: suites of TLS 1.3 are called as in RFC 8446, appendix B.4, older ones without the
-/// underlines.
+/// Returns OpenSSL's name of a cipher suite: as in RFC 8446, appendix B.4 for TLS 1.3, without
+/// underscores for older ones.
 fn cipher(name: &str) -> String {
     if let Some(rest) = name.strip_prefix("TLS13_") {
         return format!("TLS_{rest}");
@@ -267,10 +265,10 @@ fn cipher_bits(cipher: &str) -> Option<u32> {
     is_named(&["AES_256", "AES256", "CHACHA20"]).then_some(256)
 }
 
-/// Times below this have decimals, in nanoseconds.
+/// Times below this are shown with decimals, in nanoseconds.
 const FINE_BELOW_NS: u64 = 10_000_000;
 
-/// A time in milliseconds: whole from 10 ms on, else with three decimals. Nothing is plain 0.
+/// Formats a time in milliseconds: without decimals from 10 ms on, else with three. Zero is `0`.
 pub fn milliseconds(ns: u64) -> String {
     match ns {
         0 => "0".to_owned(),
@@ -279,7 +277,8 @@ pub fn milliseconds(ns: u64) -> String {
     }
 }
 
-/// A standard deviation in milliseconds: one decimal as in the original, three where it is small.
+/// Formats a standard deviation in milliseconds: one decimal as in the original, three if it is
+/// small.
 pub fn deviation(ns: f64) -> String {
     let is_small = ns > 0.0 && ns < FINE_BELOW_NS as f64;
     let decimals = if is_small { 3 } else { 1 };

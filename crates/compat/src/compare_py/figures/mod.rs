@@ -1,42 +1,43 @@
-//! The figures of google/benchmark's `compare.py`: changes, Mann-Whitney's p, the geometric means.
+//! Figures of google/benchmark's `compare.py`: changes, the p value of the Mann-Whitney test,
+//! geometric means.
 //!
-//! Decides which entries of the two sides belong together and what is computed from them; it must
-//! not know order of files, text or colours. The verdicts of `analysis` proper are not here: this
-//! table shows what the original shows. Start at [`u_test_table`].
+//! Decides which entries of the two sides are compared and what is computed from them; knows
+//! nothing of the order of files, text or colors. Does not use the verdicts of `analysis`, because
+//! this table shows what the original shows. Start at [`u_test_table`].
 
 use indexmap::IndexMap;
 use speedwell_results::foreign::google_benchmark::{Entry, ns_per};
 use speedwell_stats::test::mann_whitney::{Method, mann_whitney};
 use std::collections::HashMap;
 
-/// With fewer entries on a side there is no test.
+/// Minimum number of entries per side for a test.
 const FEWEST_FOR_TEST: usize = 2;
 
-/// From this number of entries on both sides the original calls a test reliable.
+/// Number of entries on both sides from which the original calls a test reliable.
 pub const ENOUGH_FOR_TEST: usize = 9;
 
-/// Whose rules hold where the original is wrong.
+/// How to treat cases in which the original is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rules {
-    /// Entries without a result are left out, units are converted, the geometric mean is that of
-    /// what both sides have, and a change from 0 is not defined.
+    /// Entries without a result are omitted, units are converted, the geometric mean covers only
+    /// entries that both sides have, and a change from 0 is undefined.
     Sound,
-    /// An entry without a result took no time, other units are dropped silently, the geometric mean
-    /// is that of everything, and a change from 0 is +2.
+    /// As in the original: an entry without a result took no time, entries with other units are
+    /// dropped silently, the geometric mean covers all entries, and a change from 0 is +2.
     Original,
 }
 
-/// A figure of wall time and one of processor time.
+/// Figures of wall time and of CPU time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Times<T> {
-    /// Of the wall time.
+    /// Wall time.
     pub real: T,
-    /// Of the processor time.
+    /// CPU time.
     pub cpu: T,
 }
 
 impl<T: Copy> Times<T> {
-    /// The same done to both, side by side with another.
+    /// Combines both figures with those of `other`.
     fn with<U: Copy, V>(self, other: Times<U>, combine: impl Fn(T, U) -> V) -> Times<V> {
         Times {
             real: combine(self.real, other.real),
@@ -44,7 +45,7 @@ impl<T: Copy> Times<T> {
         }
     }
 
-    /// The same done to both.
+    /// Applies `change` to both figures.
     pub fn map<U>(self, change: impl Fn(T) -> U) -> Times<U> {
         Times {
             real: change(self.real),
@@ -56,64 +57,64 @@ impl<T: Copy> Times<T> {
 /// An entry of the baseline and its counterpart.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pair {
-    /// In the unit of the row, or in seconds for geometric means.
+    /// Times in the unit of the row, or in seconds for geometric means.
     pub baseline: Times<f64>,
-    /// In the same unit.
+    /// Times in the same unit.
     pub candidate: Times<f64>,
-    /// (candidate - baseline) / |baseline|; `None` where that is not defined.
+    /// (candidate - baseline) / |baseline|; `None` where undefined.
     pub change: Times<Option<f64>>,
 }
 
-/// A Mann-Whitney test of all entries of one name.
+/// Mann-Whitney test of all entries with one name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UTest {
-    /// Two-sided; NaN if a time is no number.
+    /// Two-sided p value; NaN if a time is NaN.
     pub p: Times<f64>,
-    /// Entries of the baseline.
+    /// Number of entries of the baseline.
     pub baseline_count: usize,
-    /// Entries of the candidate.
+    /// Number of entries of the candidate.
     pub candidate_count: usize,
 }
 
 impl UTest {
-    /// Whether both sides have enough entries for the original.
+    /// Whether both sides have enough entries by the original's criterion.
     pub fn is_reliable(&self) -> bool {
         self.baseline_count.min(self.candidate_count) >= ENOUGH_FOR_TEST
     }
 }
 
-/// All entries of one name.
+/// All entries with one name.
 #[derive(Debug)]
 pub struct Row<'e> {
-    /// The first of the baseline that can be compared.
+    /// First entry of the baseline that can be compared.
     pub first: &'e Entry<'e>,
-    /// The unit of all times.
+    /// Unit of all times.
     pub unit: &'e str,
     /// One for each repetition that both sides have.
     pub pairs: Vec<Pair>,
-    /// If it was asked for and there are enough entries.
+    /// Test, if requested and if there are enough entries.
     pub u_test: Option<UTest>,
 }
 
-/// Everything that is to be said of two sides.
+/// Comparison of two sides.
 #[derive(Debug, Default)]
 pub struct UTestTable<'e> {
-    /// In the order of the baseline.
+    /// Rows in the order of the baseline.
     pub rows: Vec<Row<'e>>,
     /// Geometric means in seconds, and their change.
     pub geomean: Option<Pair>,
-    /// How many repetitions the geometric means leave out.
+    /// Number of repetitions excluded from the geometric means.
     pub not_in_geomean: usize,
-    /// Names on one side only, for each side.
+    /// Names that only one side has, by side.
     pub unmatched: [Vec<&'e str>; 2],
-    /// Entries that failed or were skipped, for each side; none under the rules of the original.
+    /// Failed or skipped entries, by side; empty under the rules of the original.
     pub without_result: [Vec<&'e Entry<'e>>; 2],
     /// Names whose units cannot be converted into each other.
     pub odd_units: Vec<&'e str>,
 }
 
-/// Compares the entries of two sides, in the order of the baseline. Under one name all entries with times are compared, in a unit that
-/// the first one's can be converted to.
+/// Compares the entries of two sides, in the order of the baseline. Of each name, all entries with
+/// times are compared, in the first one's unit.
 pub fn u_test_table<'e>(
     baseline: &'e [Entry<'e>],
     candidate: &'e [Entry<'e>],
@@ -162,7 +163,7 @@ pub fn u_test_table<'e>(
 }
 
 impl Pair {
-    /// The pair with its changes.
+    /// Creates the pair and computes its changes.
     fn compared(baseline: Times<f64>, candidate: Times<f64>, rules: Rules) -> Pair {
         Pair {
             baseline,
@@ -172,7 +173,7 @@ impl Pair {
     }
 }
 
-/// The original calls every change from 0 a change of +2.
+/// The original reports every change from 0 as +2.
 fn change(baseline: f64, candidate: f64, rules: Rules) -> Option<f64> {
     match (baseline == 0.0, candidate == 0.0, rules) {
         (true, true, _) => Some(0.0),
@@ -205,12 +206,13 @@ fn u_test(baseline: &[Times<f64>], candidate: &[Times<f64>]) -> Option<UTest> {
     })
 }
 
-/// The geometric means of all repetitions; figures over several repetitions do not count. The ratio of the means of what both sides
-/// have says how much faster a program is; that of everything says which side has more and slower benchmarks.
-/// They are in seconds, and `None` if a side has nothing or only zeros; beside them is how many repetitions they leave out, which
-/// failed, are on one side only or have no number for a time.
+/// Computes the geometric means of all repetitions; aggregates are excluded. The ratio of means
+/// over shared entries tells how much faster a program is; over all entries it tells which side has
+/// more and slower benchmarks. Means are in seconds, `None` if a side has no entries or only zeros.
+/// Also returns the number of excluded repetitions: failed, on one side only, or without a numeric
+/// time.
 fn geomean<'e>(sides: [&'e [Entry<'e>]; 2], rules: Rules) -> (Option<Pair>, usize) {
-    // Names of which both sides have a repetition that counts.
+    // Names with a usable repetition on both sides.
     let mut shared: HashMap<&str, [bool; 2]> = HashMap::new();
     for (side, entries) in sides.into_iter().enumerate() {
         for entry in repetitions(entries).filter(|entry| is_usable(entry)) {
@@ -264,11 +266,11 @@ fn seconds(entry: &Entry<'_>) -> Option<Times<f64>> {
     Some(times(entry)?.map(|time| time * (ns_per_unit / 1e9)))
 }
 
-/// The entries of one name.
+/// Entries with one name.
 #[derive(Default)]
 struct Group<'e> {
     sides: [Vec<&'e Entry<'e>>; 2],
-    /// Whether a side has the name at all, if only on entries without a result.
+    /// Whether a side has the name at all, even if only on entries without a result.
     is_known: [bool; 2],
 }
 
@@ -277,7 +279,8 @@ impl<'e> Group<'e> {
         self.sides.iter().all(|side| !side.is_empty())
     }
 
-    /// The first entry of the baseline that has times, and its unit: all others are told in it.
+    /// Returns the baseline's first entry with times, and its unit, to which all others are
+    /// converted.
     pub fn reference(&self) -> Option<(&'e Entry<'e>, &'e str)> {
         self.sides[0].iter().find_map(|entry| {
             times(entry)?;
@@ -285,7 +288,7 @@ impl<'e> Group<'e> {
         })
     }
 
-    /// The times of a side in `unit`.
+    /// Returns the times of a side in `unit`.
     pub fn times(&self, side: usize, unit: &str, rules: Rules) -> Vec<Times<f64>> {
         let entries = self.sides[side].iter();
         entries
@@ -302,7 +305,7 @@ impl<'e> Group<'e> {
     }
 }
 
-/// Both times of an entry, in its own unit.
+/// Returns both times of an entry, in its own unit.
 fn times(entry: &Entry<'_>) -> Option<Times<f64>> {
     Some(Times {
         real: entry.real_time?,

@@ -1,9 +1,10 @@
-//! The vectors of the reference's own unit tests, restated in numbers, and what it gets wrong.
+//! Test vectors of the reference's own unit tests, restated as numbers, and cases that it gets
+//! wrong.
 
 use crate::compare_py::figures::*;
 use Rules::{Original, Sound};
 
-/// Name, unit, wall and processor time of a repetition.
+/// Name, unit, wall time and CPU time of a repetition.
 type Line = (&'static str, &'static str, f64, f64);
 
 fn entry((name, unit, real, cpu): Line, run_type: &'static str) -> Entry<'static> {
@@ -25,7 +26,7 @@ fn ns(name: &'static str, real: f64, cpu: f64) -> Line {
     (name, "ns", real, cpu)
 }
 
-/// Changes of every pair, by name.
+/// Returns the changes of every pair, by name.
 fn changes(table: &UTestTable<'_>) -> Vec<(String, f64, f64)> {
     let rows = table.rows.iter().flat_map(|row| {
         let pairs = row.pairs.iter();
@@ -62,7 +63,7 @@ fn assert_near(found: f64, expected: f64) {
     );
 }
 
-/// Everything about the geometric means: wall and processor time of both sides, then changes.
+/// Checks the geometric means: wall and CPU time of both sides, then changes.
 #[track_caller]
 fn assert_geomean(table: &UTestTable<'_>, expected: [f64; 6]) {
     let pair = table.geomean.unwrap();
@@ -84,7 +85,7 @@ fn assert_geomean(table: &UTestTable<'_>, expected: [f64; 6]) {
     }
 }
 
-/// The sides of the reference's test of differences, without the entries of a fit.
+/// Returns the sides of the reference's test of differences, without the entries of a fit.
 fn difference() -> [Vec<Entry<'static>>; 2] {
     let cases = [
         ("same", "ns", [10.0, 10.0], [10.0, 10.0]),
@@ -148,8 +149,8 @@ const DIFFERENCES: [(&str, f64, f64); 13] = [
     ("labelled", 0.0, 0.0),
 ];
 
-/// The candidate's means are those that the original computes; its own test names two others, which
-/// it does not look at and which contradict the changes.
+/// The candidate's means are those that the original computes; its own test lists two others, which
+/// it does not check and which contradict the changes.
 #[test]
 fn changes_and_geometric_means_are_those_of_the_original() {
     let [old, new] = difference();

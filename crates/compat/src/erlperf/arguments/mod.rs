@@ -1,7 +1,8 @@
 //! The command line of erlperf.
 //!
-//! Decides its options, what is refused, and which hook belongs to which snippet: the n-th of a kind to the n-th snippet, wherever
-//! both stand; `*_all` to those that are left. Messages name options as the user types them. Start at [`Command::parse`].
+//! Decides its options, which combinations are rejected, and which hook belongs to which snippet:
+//! the n-th of a kind to the n-th snippet, wherever both appear; `*_all` to the remaining ones.
+//! Messages name options as the user types them. Start at [`Command::parse`].
 
 use crate::arguments::{self, Arguments, Mistake};
 use crate::erlperf::table::Detail;
@@ -9,37 +10,35 @@ use speedwell_report::Format;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A command line.
+/// Parsed command line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
-    /// `--help`.
     Help,
-    /// Everything else.
     Measure(Box<Request>),
 }
 
-/// What is measured, and how.
+/// Options of a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// The snippets in the order typed.
+    /// Snippets in the order typed.
     pub snippets: Vec<TypedSnippet>,
-    /// What a sample is.
+    /// Definition of a sample.
     pub sample: Sample,
     /// `-s`.
     pub samples: u32,
-    /// `-w`: samples that do not count.
+    /// `-w`: samples to discard.
     pub warmup: u32,
     /// `-c`.
     pub workers: u32,
-    /// `--cv`: until samples vary by no more than this share of their mean.
+    /// `--cv`: continue until samples vary by at most this share of their mean.
     pub until: Option<Until>,
     /// `-q`.
     pub squeeze: Option<Squeeze>,
-    /// `-r`; what it is without depends on the number of samples: see [`Request::detail`].
+    /// `-r`; the default depends on the number of samples: see [`Request::detail`].
     pub report: Option<Detail>,
     /// `-v`.
     pub verbose: bool,
-    /// `-i`: a process for every snippet.
+    /// `-i`: one VM per snippet.
     pub isolated: bool,
     /// `-pa`, as typed.
     pub paths: Vec<String>,
@@ -51,10 +50,10 @@ pub struct Request {
     pub format: Format,
 }
 
-/// One snippet with what belongs to it, as typed.
+/// One snippet with its hooks, as typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TypedSnippet {
-    /// What is iterated.
+    /// Code to iterate.
     pub code: String,
     /// `--init` or `--init_all`.
     pub init: Option<String>,
@@ -66,16 +65,16 @@ pub struct TypedSnippet {
     pub label: Option<String>,
 }
 
-/// What a sample is.
+/// Definition of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sample {
-    /// `-d`: as many iterations as there are in so long.
+    /// `-d`: number of iterations within this time.
     Window(Duration),
-    /// `-l`: the time for so many iterations.
+    /// `-l`: time for this many iterations.
     Loop(u64),
 }
 
-/// When samples are steady enough, and how long that is waited for.
+/// When samples count as steady, and the limits of waiting for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Until {
     /// `--cv`.
@@ -86,7 +85,7 @@ pub struct Until {
     pub most_time: Option<Duration>,
 }
 
-/// How the best number of workers is looked for.
+/// Search for the best number of workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Squeeze {
     /// `--min`.
@@ -95,23 +94,24 @@ pub struct Squeeze {
     pub step: u32,
     /// `--max`.
     pub most: u32,
-    /// `-t`: so many more workers without more throughput end the search.
+    /// `-t`: the search ends after adding this many workers without more throughput.
     pub threshold: u32,
 }
 
-/// In which order snippets take their samples.
+/// Order in which snippets take their samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// One sample of each snippet, then one of each in the opposite order, and so on: what changes slowly falls on all.
+    /// One sample of each snippet, then one of each in reverse order, and so on: slow changes
+    /// affect all snippets equally.
     Blocks,
-    /// One sample of each code in the order typed, again and again.
+    /// One sample of each snippet in the order typed, repeatedly.
     Alternate,
-    /// All at the same time, as the original does.
+    /// All at the same time, as in the original.
     Parallel,
 }
 
 impl Request {
-    /// Which report is shown: from ten samples on statistics of them.
+    /// Returns which report is shown: with ten samples or more, their statistics.
     pub fn detail(&self) -> Detail {
         let usual = if self.samples < 10 {
             Detail::Basic
@@ -122,14 +122,14 @@ impl Request {
     }
 }
 
-/// The greatest number of workers that the original takes.
+/// Maximum number of workers, as in the original.
 const MOST_WORKERS: u64 = 1 << 30;
 
-/// What an Erlang machine can have at once, less a thousand: processes of its own.
+/// Default process limit of a VM (2^18), less a thousand for its own processes.
 const USUAL_MAX: u32 = 261_144;
 
-/// Every option by its names, of which the first one is used in messages, and whether it takes a value. Names that only the
-/// documentation of the original has come last.
+/// Options with their names, the first of which is used in messages, and whether they take a value.
+/// Names that appear only in the original's documentation come last.
 const OPTIONS: &[(&[&str], bool)] = &[
     (&["--concurrency", "-c"], true),
     (&["--duration", "-d", "--sample_duration"], true),
@@ -162,10 +162,10 @@ const OPTIONS: &[(&[&str], bool)] = &[
 ];
 
 impl Command {
-    /// Reads a command line.
+    /// Parses a command line.
     ///
     /// # Errors
-    /// What cannot be understood or done, in words for the user.
+    /// Returns a message for the user about what cannot be parsed or is not supported.
     pub fn parse(arguments: &[String]) -> Result<Command, String> {
         let typed = Typed(arguments::getopt(arguments, find).map_err(explained)?);
         if typed.0.has("--help") {
@@ -234,7 +234,7 @@ const REPORTS: [(&str, Detail); 3] = [
 
 fn find(name: &str) -> Option<(&'static str, bool)> {
     let loose = |name: &str| name.replace('-', "_");
-    // A dash within a name is as good as an underscore.
+    // Dashes within a name are equivalent to underscores.
     let is_it = |known: &&str| {
         known.starts_with("--") == name.starts_with("--") && loose(known) == loose(name)
     };
@@ -267,7 +267,7 @@ fn explained(mistake: Mistake<'_>) -> String {
     }
 }
 
-/// What was typed.
+/// Arguments as typed.
 struct Typed<'a>(Arguments<'a>);
 
 impl Typed<'_> {
@@ -298,7 +298,7 @@ impl Typed<'_> {
         })
     }
 
-    /// What contradicts each other.
+    /// Rejects options that contradict each other.
     fn forbid(&self) -> Result<(), String> {
         let clash = |what: &str, others: &[&str]| {
             let clashing = others.iter().find(|other| self.0.has(other));
@@ -345,7 +345,7 @@ impl Typed<'_> {
         Ok(snippets)
     }
 
-    /// Gives hooks of one kind to the snippets: one to each in their order, and that for all to those beyond.
+    /// Assigns hooks of one kind to the snippets in order, and the one for all to the rest.
     fn attach(
         &self,
         option: &str,
@@ -371,7 +371,7 @@ impl Typed<'_> {
         ))
     }
 
-    /// Its options are read, and ignored, without `-q`.
+    /// Parses the options of a search, which are ignored without `-q`.
     fn squeeze(&self) -> Result<Option<Squeeze>, String> {
         let count = |option: &str, usual: u32| -> Result<u32, String> {
             let typed = self.count(option, 1, u32::MAX.into())?;
@@ -387,7 +387,7 @@ impl Typed<'_> {
     }
 
     fn until(&self, samples: u32) -> Result<Option<Until>, String> {
-        // Ten times as many samples tell that they will not become steady.
+        // Samples that are not steady after ten times as many will not become so.
         let usual = samples.saturating_mul(10).max(100);
         let most_samples = self.count("--max-samples", 1, u32::MAX.into())?;
         let most_time = self.0.value("--max-time").map(seconds).transpose()?;
@@ -415,7 +415,7 @@ impl Typed<'_> {
     }
 }
 
-/// `10`, `10k`, `2M`, `1G`.
+/// Parses `10`, `10k`, `2M`, `1G`.
 fn iterations(text: &str) -> Result<u64, String> {
     let wrong = || {
         format!(

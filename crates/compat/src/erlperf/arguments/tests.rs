@@ -1,4 +1,4 @@
-//! Command lines, good and bad.
+//! Valid and invalid command lines.
 
 use super::*;
 

@@ -1,64 +1,65 @@
-//! erlperf's tables: which columns a report has, how wide they are, and what stands in their cells.
+//! erlperf's tables: the columns of a report, their widths, and the contents of their cells.
 //!
-//! The statistics are by erlperf's own definitions: median and 99th percentile are elements of the sorted samples, never between
-//! two; so for at most 50 samples the percentile is the greatest. Units of numbers change late: up to 100000 of the smaller one are
-//! written. Labels are set by display width, and differ when cut. Knows nothing of how figures were measured. Start at
-//! [`Table::write`], and at [`document`] for Markdown, CSV, JSON and HTML.
+//! Statistics follow erlperf's definitions: median and 99th percentile are elements of the sorted
+//! samples, never interpolated, so for at most 50 samples the percentile is the maximum. Numbers
+//! switch to a larger unit late: above 100 of it. Labels are aligned by display width, and stay
+//! distinct when truncated. Knows nothing of how figures were measured. Start at [`Table::write`],
+//! and at [`document`] for Markdown, CSV, JSON and HTML.
 
 use speedwell_report::{self as report, Block, Cell, Column, Document, Kind, Row};
 use std::io::{self, Write};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// How much of the figures is shown.
+/// Level of detail of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
     /// Throughput and time.
     Basic,
     /// Statistics of the samples.
     Extended,
-    /// The same below a description of the machine.
+    /// The same, preceded by a description of the machine.
     Full,
 }
 
-/// What a sample is.
+/// Unit of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Iterations in the length of a sample: more is better.
+    /// Iterations per sample of fixed length: more is better.
     Iterations,
     /// Nanoseconds for a fixed number of iterations: less is better.
     Nanoseconds,
 }
 
-/// What is known of one snippet.
+/// One row: a snippet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     /// Code or label.
     pub label: String,
-    /// Workers.
+    /// Number of workers.
     pub workers: u32,
-    /// What was measured; `None` if that failed.
+    /// Results; `None` if measuring failed.
     pub figures: Option<Figures>,
 }
 
-/// The figures of one snippet.
+/// Figures of one snippet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
-    /// One for each sample, in the unit of the table.
+    /// One value for each sample, in the unit of the table.
     pub samples: Vec<f64>,
-    /// Time of an iteration; infinite if none was completed.
+    /// Time of an iteration; infinite if none completed.
     pub iteration_ns: f64,
 }
 
 /// Snippets and their figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// What samples are.
+    /// Unit of samples.
     pub unit: Unit,
     /// Snippets, the best first: see [`Table::sorted`].
     pub lines: Vec<Line>,
 }
 
-/// A header with its own padding on the left. The column is wider than it by one at least.
+/// Headers include their padding on the left. Each column is wider than its header by at least one.
 const CODE: &str = "Code";
 const BASIC: [&str; 3] = ["       ||", "       QPS", "      Time"];
 const BASIC_REL: &str = "  Rel";
@@ -74,7 +75,7 @@ const EXTENDED: [&str; 7] = [
 const EXTENDED_REL: &str = "   Rel";
 
 impl Table {
-    /// Sorts as erlperf does: the quickest first. Snippets that failed are last.
+    /// Sorts snippets like erlperf: the fastest first. Failed ones come last.
     pub fn sorted(unit: Unit, mut lines: Vec<Line>) -> Table {
         lines.sort_by(|a, b| {
             let key = |line: &Line| line.average().map(|average| unit.goodness(average));
@@ -86,7 +87,7 @@ impl Table {
         Table { unit, lines }
     }
 
-    /// Writes the table into `viewport` columns.
+    /// Writes the table within `viewport` columns.
     ///
     /// # Errors
     /// `out` is closed.
@@ -177,7 +178,7 @@ impl Table {
         ]
     }
 
-    /// As a share of the best.
+    /// Formats the share of the best.
     fn relative(&self, line: &Line) -> String {
         match self.share_of_best(line) {
             Some(share) => format!("{:.0}%", 100.0 * share),
@@ -185,7 +186,8 @@ impl Table {
         }
     }
 
-    /// How good a snippet is beside the best: 1 for the best itself, 0 for one that completed nothing.
+    /// Returns how good a snippet is relative to the best: 1 for the best itself, 0 if nothing
+    /// completed.
     pub fn share_of_best(&self, line: &Line) -> Option<f64> {
         let best = self.lines.first()?.average()?;
         let own = line.average()?;
@@ -195,7 +197,7 @@ impl Table {
 }
 
 impl Unit {
-    /// A figure that is greater for what is better.
+    /// Returns a value that is larger if better.
     fn goodness(self, average: f64) -> f64 {
         match self {
             Unit::Iterations => average,
@@ -205,7 +207,7 @@ impl Unit {
 }
 
 impl Line {
-    /// Figures and what they show together, if there are any.
+    /// Returns the figures and their statistics, if any.
     pub fn seen(&self) -> Option<(&Figures, Statistics)> {
         let figures = self.figures.as_ref()?;
         Some((figures, statistics(&figures.samples)?))
@@ -216,7 +218,7 @@ impl Line {
     }
 }
 
-/// All columns but the first are set from the right.
+/// Writes one row; all columns but the first are right-aligned.
 fn write_row(
     label: &str,
     room: usize,
@@ -232,7 +234,7 @@ fn write_row(
     writeln!(out)
 }
 
-/// A document of a table, and of the passes of a search if there was one.
+/// Creates a document of a table, and of the passes of a search, if any.
 pub fn document(rows: &Table, passes: &[Line], warnings: &[String]) -> Document {
     let mut document = Document::new("erlperf");
     for warning in warnings {
@@ -304,26 +306,22 @@ fn cells(rows: &Table, line: &Line) -> Vec<Cell> {
     cells
 }
 
-/// What samples show together, in their own unit.
+/// Statistics of samples, in their own unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Statistics {
-    /// How many there are.
     pub count: usize,
-    /// Their mean.
     pub average: f64,
-    /// Standard deviation of a sample (n - 1); a single sample has none.
+    /// Sample standard deviation (n - 1); `None` for a single sample.
     pub deviation: Option<f64>,
-    /// The smallest.
     pub least: f64,
-    /// The greatest.
     pub greatest: f64,
-    /// The lower one of the two in the middle.
+    /// Median; of two middle values the lower one.
     pub median: f64,
-    /// Ninety-nine of a hundred are not greater.
+    /// 99th percentile.
     pub p99: f64,
 }
 
-/// `None` without samples.
+/// Computes statistics; `None` without samples.
 pub fn statistics(samples: &[f64]) -> Option<Statistics> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -346,7 +344,7 @@ pub fn statistics(samples: &[f64]) -> Option<Statistics> {
     })
 }
 
-/// Standard deviation as a share of the mean; `None` where it is not known.
+/// Returns the standard deviation as a share of the mean; `None` where undefined.
 pub fn variation(samples: &[f64]) -> Option<f64> {
     let seen = statistics(samples)?;
     let share = seen.deviation? / seen.average;
@@ -367,15 +365,15 @@ const SIZES: [(f64, &str); 4] = [
     (1_024.0, "Kb"),
 ];
 
-/// So many of a unit are needed for it to be used.
+/// A unit is used above this many of it.
 const LEAST_OF_A_UNIT: f64 = 100.0;
 
-/// `38`, `1242 Ki`.
+/// Formats a number: `38`, `1242 Ki`.
 pub fn number(value: f64) -> String {
     scaled(value, &COUNTS, "")
 }
 
-/// `805 ns`, `2609 us`, `17266 s`; `inf` for what never ends.
+/// Formats a duration: `805 ns`, `2609 us`, `17266 s`; `inf` if infinite.
 pub fn duration(ns: f64) -> String {
     if ns.is_infinite() {
         return "inf".to_owned();
@@ -383,7 +381,7 @@ pub fn duration(ns: f64) -> String {
     scaled(ns, &DURATIONS, " ns")
 }
 
-/// `17861 Kb`.
+/// Formats a size: `17861 Kb`.
 pub fn size(bytes: f64) -> String {
     scaled(bytes, &SIZES, "")
 }
@@ -399,7 +397,7 @@ fn scaled(value: f64, units: &[(f64, &str)], smallest: &str) -> String {
 fn digits(value: f64) -> String {
     let whole = value.round();
     let is_whole = (value - whole).abs() <= 1e-9 * value.abs();
-    // From 99.95 on three digits leave none behind the point.
+    // From 99.95 on, three digits leave no decimals.
     if is_whole || value.abs() >= 99.95 {
         return format!("{whole:.0}");
     }
@@ -410,23 +408,23 @@ fn digits(value: f64) -> String {
     format!("{value:.behind$}")
 }
 
-/// Stands where something was left out.
+/// Marks truncation.
 const CUT: &str = "…";
 
-/// Columns of a terminal that `text` takes.
+/// Returns the display width of `text`.
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// `text` on one line: a snippet may have several.
+/// Returns `text` on one line: snippets may span several.
 pub fn on_one_line(text: &str) -> String {
     let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
     let lines = text.trim_matches(['\n', '\r']);
     lines.chars().map(plain).collect()
 }
 
-/// The labels in cells of `room` columns. One that does not fit keeps its beginning and, because it often ends in what
-/// makes the difference, its end. Labels that differ still differ: by a number, if it must be.
+/// Fits labels into `room` columns. A truncated label keeps its beginning and its end, which often
+/// makes the difference. Distinct labels stay distinct, by a number if necessary.
 pub fn fitted(labels: &[String], room: usize) -> Vec<String> {
     let mut cells: Vec<String> = labels.iter().map(|label| cut(label, room)).collect();
     for at in 0..cells.len() {
@@ -465,7 +463,7 @@ fn cut(label: &str, room: usize) -> String {
     format!("{begin}{CUT}{end}")
 }
 
-/// How many letters fit into `room` columns.
+/// Returns how many characters fit into `room` columns.
 fn taken<'a>(letters: impl Iterator<Item = &'a char>, room: usize) -> usize {
     let mut used = 0;
     let fits = |letter: &&char| {

@@ -65,12 +65,12 @@ fn extended_tables_are_those_of_the_original_byte_for_byte() {
     let recorded = golden("long_code");
     let (recorded_header, recorded_row) = recorded.split_once('\n').unwrap();
     assert_eq!(header, recorded_header);
-    // The cell keeps its tail; average 3.33 has digits, so only what stands behind it is equal.
+    // The label keeps its end; average 3.33 has decimals, so only the text after it is equal.
     assert!(
         row.starts_with("timer:s…eep(1).     1         3      3.33"),
         "{row}"
     );
-    // Average 3.33 has digits here, which the original leaves out.
+    // Average 3.33 has decimals here, which the original omits.
     assert_eq!(row.replace("3.33", "   3")[17..], recorded_row[15..]);
 }
 
@@ -81,10 +81,11 @@ fn samples_of_a_fixed_number_of_iterations_are_durations() {
         line("timer:sleep(1).", &[53_973e3, 50_919e3, 61_440e3], 2_772e3),
     ];
     let own = table(Unit::Nanoseconds, lines, Detail::Extended, 80);
-    // Cells keep their ends here.
+    // Labels keep their ends here.
     let own = own.replace("tim…(1).", "timer:sl");
     let own = own.replace("tim…(2).", "timer:sl");
-    // The deviation of three samples that have the recorded median and maximum, and nearly the recorded mean.
+    // The deviation of three samples that have the recorded median and maximum, and nearly the
+    // recorded mean.
     assert_eq!(own.replace("9.78%", "9.76%"), golden("timed_ext"));
 }
 
@@ -162,7 +163,8 @@ fn letters_of_any_script_keep_the_columns_in_line() {
     assert_eq!(widths, [45, 45, 45], "{own}");
 }
 
-/// Values by hand: variance 10/4 for 1..5, and places 0.5 n and 0.99 n rounded half away from zero.
+/// Computed by hand: variance 10/4 for 1..5, and positions 0.5 n and 0.99 n rounded half away from
+/// zero.
 #[test]
 fn elements_of_the_sorted_samples_are_told() {
     let five = statistics(&[5.0, 1.0, 4.0, 2.0, 3.0]).unwrap();

@@ -4,7 +4,9 @@
 //! `run` has workers execute in windows of time, or a fixed number of times. Start at [`serve`].
 
 use crate::Message;
-use crate::snippet::sh::workers::{Division, News, Passed, Place, Work, WorkerPool, WorkerReport};
+use crate::snippet::sh::workers::{
+    Division, News, Passed, Place, Times, Work, WorkerPool, WorkerReport,
+};
 use crate::snippet::sh::{Order, ShellCost};
 use speedwell_model::Metric;
 use speedwell_process::Stopwatch;
@@ -417,19 +419,17 @@ impl Session {
                     break;
                 }
             }
-            let mut together = all.iter().map(|report| &report.times);
-            let median = together
-                .next()
-                .map(|times| times.quantiles_ps())
-                .unwrap_or_default();
-            let batches: u64 = all.iter().map(|report| report.times.count()).sum();
+            let mut times = Times::default();
+            for report in &all {
+                times.merge(&report.times);
+            }
             let timed = event(command, "timed")
                 .with("job", job)
                 .with_list("ns", &taken)
                 .with("loop", count)
                 .with("workers", self.jobs[job].workers.len())
-                .with_list("q_ps", &median)
-                .with("batches", batches);
+                .with_list("q_ps", &times.quantiles_ps())
+                .with("batches", times.count());
             if !taken.is_empty() {
                 self.tell(timed)?;
             }

@@ -375,13 +375,31 @@ impl Times {
         }
         self.count += 1;
         if self.kept.len() == MOST {
-            let mut at = 0;
-            self.kept.retain(|_| {
-                at += 1;
-                at % 2 == 1
-            });
-            self.stride *= 2;
+            self.halve();
         }
+    }
+
+    /// Adds the times of another worker or sample.
+    pub fn merge(&mut self, other: &Times) {
+        while self.stride < other.stride {
+            self.halve();
+        }
+        let step = (self.stride / other.stride) as usize;
+        self.kept.extend(other.kept.iter().step_by(step));
+        self.count += other.count;
+        while self.kept.len() >= MOST {
+            self.halve();
+        }
+    }
+
+    /// Keeps every second time.
+    fn halve(&mut self) {
+        let mut at = 0;
+        self.kept.retain(|_| {
+            at += 1;
+            at % 2 == 1
+        });
+        self.stride *= 2;
     }
 
     /// Number of recorded times.
@@ -419,5 +437,24 @@ mod tests {
         let median: f64 = times.quantiles_ps()[3].parse().unwrap();
         assert!((median / 500_000_000.0 - 1.0).abs() < 0.001, "{median}");
         assert!(Times::default().quantiles_ps().is_empty());
+    }
+
+    #[test]
+    fn quantiles_of_several_workers_are_those_of_all_their_times() {
+        let mut all = Times::default();
+        for worker in 0..4 {
+            let mut times = Times::default();
+            // The last worker has so many times that only some are kept.
+            let each = if worker < 3 { 100_000 / 4 } else { 1_000_000 };
+            for at in 0..each {
+                times.add(1000 * worker + at * 1000 / each);
+            }
+            all.merge(&times);
+        }
+        assert_eq!(all.count(), 1_075_000);
+        // 75,000 of the times are below 3000 ns: the median is that of 1,000,000 times from 3000 to 4000 ns.
+        let median: f64 = all.quantiles_ps()[3].parse().unwrap();
+        assert!((median / 1000.0 - 3462.5).abs() < 5.0, "{median}");
+        assert_eq!(all.quantiles_ps()[0], "0");
     }
 }

@@ -1,4 +1,5 @@
-//! One line to a machine that sends a part of a load, and what is known of it meanwhile. Start at [`Line::follow`].
+//! A connection to a machine that sends part of a load, and the state of that machine. Start at
+//! [`Line::follow`].
 
 use super::worker::{Ready, Reported};
 use anyhow::{Context, Result, bail};
@@ -11,29 +12,29 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What is kept of what a line complains of.
 const COMPLAINT_BYTES: u64 = 4096;
 
-/// What is known of the machine at the other end.
+/// State of the machine at the other end.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub ready: Option<(Ready, Offset)>,
     pub snapshot: Option<Snapshot>,
     pub reported: Option<Reported>,
-    /// Its clock after the load.
+    /// Its clock offset after the load.
     pub after: Option<Offset>,
-    /// Why the line is over; nothing of one that ended well.
+    /// Why the connection ended, once it has; the inner value is `None` after a normal end.
     pub over: Option<Option<String>>,
-    /// When it was last heard.
+    /// When it was last heard from.
     pub heard: Option<Instant>,
 }
 
-/// What those who follow lines share.
+/// State shared by the threads that follow connections.
 #[derive(Debug)]
 pub(super) struct Board {
     seen: Mutex<Vec<Seen>>,
     changed: Condvar,
-    /// The moment at which all begin, by our clock; nothing within if they do not.
+    /// The agreed start by our clock, once settled; the inner value is `None` if the load does not
+    /// start.
     start: Mutex<Option<Option<i64>>>,
 }
 
@@ -56,7 +57,7 @@ impl Board {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for news, at most so long.
+    /// Waits for news, but at most this long.
     pub fn wait(&self, most: Duration) -> MutexGuard<'_, Vec<Seen>> {
         let waited = self.changed.wait_timeout(self.seen(), most);
         waited.unwrap_or_else(PoisonError::into_inner).0
@@ -70,7 +71,7 @@ impl Board {
         self.changed.notify_all();
     }
 
-    /// Says when all begin, or that they do not.
+    /// Announces when all machines start, or that they do not.
     pub fn settle(&self, start: Option<i64>) {
         let mut agreed = self.start.lock().unwrap_or_else(PoisonError::into_inner);
         agreed.get_or_insert(start);
@@ -78,7 +79,7 @@ impl Board {
         self.changed.notify_all();
     }
 
-    /// Waits until that is said.
+    /// Waits for that announcement.
     fn start(&self) -> Option<i64> {
         loop {
             let agreed = *self.start.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +91,7 @@ impl Board {
     }
 }
 
-/// A line that is open. The reading end belongs to whoever follows it.
+/// An open connection. The thread that follows it owns the reading end.
 pub(crate) struct Line {
     _companion: Companion,
     child: Mutex<Child>,
@@ -99,14 +100,14 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// A line, and what comes over it.
+    /// Creates a connection; also returns its reading end.
     pub fn new(mut child: Child) -> Result<(Line, BufReader<ChildStdout>)> {
         let from = child.stdout.take().context("the line has no end")?;
         let stderr = child.stderr.take();
         let complaint = stderr.map(|mut stderr| {
             std::thread::spawn(move || {
                 let mut said = Vec::new();
-                // What is complained of more than that is thrown away, so that nobody waits for us.
+                // Discard the rest, so that the other end never blocks on us.
                 let _ = stderr.by_ref().take(COMPLAINT_BYTES).read_to_end(&mut said);
                 let _ = std::io::copy(&mut stderr, &mut std::io::sink());
                 String::from_utf8_lossy(&said).into_owned()
@@ -121,7 +122,7 @@ impl Line {
         Ok((line, BufReader::new(from)))
     }
 
-    /// Has the machine send its part, and notes what comes back.
+    /// Makes the machine send its part, and records what it reports.
     pub(super) fn follow(
         &self,
         at: usize,
@@ -134,7 +135,7 @@ impl Line {
         drop(from);
         let over = done.err().map(|error| self.reason(&error));
         if over.is_none() {
-            // It has said all; its end is waited for so that nothing of it stays.
+            // It has reported everything. Wait for it to exit, so that no process remains.
             let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = child.wait();
         }
@@ -167,7 +168,8 @@ impl Line {
                 Some(("measured", reported)) => {
                     let reported =
                         serde_json::from_str(reported).context("its figures cannot be read")?;
-                    // Its clock may have moved; that it cannot be asked any more takes nothing from what it measured.
+                    // Its clock may have drifted. If the query fails, the measurement is still
+                    // valid.
                     let after = self.clock(from).ok();
                     board.note(at, |seen| {
                         (seen.reported, seen.after) = (Some(reported), after);
@@ -179,16 +181,16 @@ impl Line {
         }
     }
 
-    /// The difference of its clock. Nothing else is said meanwhile.
+    /// Queries its clock offset. Nothing else is sent meanwhile.
     fn clock(&self, from: &mut BufReader<ChildStdout>) -> Result<Offset> {
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
         clock::ask(to.as_mut().context("the line is closed")?, from)
     }
 
-    /// Says a line.
+    /// Sends a line.
     ///
     /// # Errors
-    /// The line is cut.
+    /// Fails if the connection is broken.
     pub fn say(&self, text: &str) -> Result<()> {
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
         let to = to.as_mut().context("the line is closed")?;
@@ -196,14 +198,14 @@ impl Line {
         Ok(())
     }
 
-    /// Cuts the line.
+    /// Breaks the connection.
     pub fn cut(&self) {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
-        // It may have ended in between.
+        // It may have ended meanwhile.
         let _ = child.kill();
     }
 
-    /// Closes our end, and waits at most so long for the other one to end.
+    /// Closes our end and waits for the other end to exit, but at most this long.
     pub fn close(&self, most: Duration) {
         *self.to.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let until = Instant::now() + most;
@@ -211,15 +213,15 @@ impl Line {
         while Instant::now() < until && matches!(child.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(5));
         }
-        // Most have ended.
+        // Most have exited by now.
         let _ = child.kill();
         let _ = child.wait();
     }
 
-    /// Why the line is over: what its other end complains of, and how it ended.
+    /// Why the connection ended: the stderr and exit status of the other end.
     pub fn reason(&self, error: &anyhow::Error) -> String {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
-        // Without its input nothing keeps it, but for a machine that does not answer.
+        // It exits without its input, unless the machine does not respond.
         let _ = child.kill();
         let status = child.wait();
         drop(child);
@@ -239,7 +241,7 @@ impl Line {
     }
 }
 
-/// The next line, without its end.
+/// Reads the next line, without its newline.
 pub(crate) fn next(from: &mut BufReader<ChildStdout>) -> Result<String> {
     let mut line = String::new();
     if from.read_line(&mut line)? == 0 || !line.ends_with('\n') {
@@ -249,7 +251,7 @@ pub(crate) fn next(from: &mut BufReader<ChildStdout>) -> Result<String> {
     Ok(line)
 }
 
-/// What follows the next line with this word.
+/// Skips to the next line that starts with this word, and returns the rest of it.
 fn awaited(from: &mut BufReader<ChildStdout>, word: &str) -> Result<String> {
     loop {
         let line = next(from)?;

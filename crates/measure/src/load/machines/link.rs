@@ -1,13 +1,13 @@
-//! How much of the speed of its network devices a machine used while it sent a load.
+//! Measures the share of its network bandwidth that a machine used while sending a load.
 
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-/// Where the kernel tells of them (sysfs-class-net(5)).
+/// Network devices in sysfs (sysfs-class-net(5)).
 const DEVICES: &str = "/sys/class/net";
 
-/// A device that has a speed.
+/// A network device with a known speed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Device {
     name: String,
@@ -16,7 +16,7 @@ struct Device {
     sent: u64,
 }
 
-/// What the devices had counted at a moment.
+/// The counters of all devices at one moment.
 #[derive(Debug)]
 pub struct LinkWatch {
     devices: Vec<Device>,
@@ -24,7 +24,7 @@ pub struct LinkWatch {
 }
 
 impl LinkWatch {
-    /// Begins now.
+    /// Reads the counters now.
     pub fn start() -> LinkWatch {
         LinkWatch {
             devices: devices(Path::new(DEVICES)),
@@ -32,14 +32,14 @@ impl LinkWatch {
         }
     }
 
-    /// The device that has had most to do for its speed since then, and the share of it.
+    /// The device with the highest utilization since then, and that utilization.
     pub fn most_used(&self) -> Option<(String, f64)> {
         let seconds = self.since.elapsed().as_secs_f64();
         most_used(&self.devices, &devices(Path::new(DEVICES)), seconds)
     }
 }
 
-/// Devices without a speed, such as the loopback, are left out.
+/// Lists devices with a known speed, which leaves out the loopback.
 fn devices(folder: &Path) -> Vec<Device> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let device = |entry: fs::DirEntry| {
@@ -49,7 +49,7 @@ fn devices(folder: &Path) -> Vec<Device> {
         };
         Some(Device {
             name: entry.file_name().into_string().ok()?,
-            // In Mbit/s; -1 where it is not known.
+            // In Mbit/s; -1 if unknown.
             bits_per_s: number("speed")? * 1_000_000,
             received: number("statistics/rx_bytes").unwrap_or(0),
             sent: number("statistics/tx_bytes").unwrap_or(0),
@@ -58,7 +58,7 @@ fn devices(folder: &Path) -> Vec<Device> {
     entries.filter_map(device).collect()
 }
 
-/// Both directions have the whole speed for themselves.
+/// Links are full duplex: each direction has the whole speed.
 fn most_used(before: &[Device], after: &[Device], seconds: f64) -> Option<(String, f64)> {
     let share = |device: &Device| {
         let earlier = before.iter().find(|own| own.name == device.name)?;
@@ -80,7 +80,7 @@ fn most_used(before: &[Device], after: &[Device], seconds: f64) -> Option<(Strin
 mod tests {
     use super::*;
 
-    /// A folder as the kernel shows it, with this device.
+    /// Adds this device to a folder that imitates sysfs.
     fn with_device(folder: &Path, name: &str, speed: &str, received: u64, sent: u64) {
         let place = folder.join(name);
         fs::create_dir_all(place.join("statistics")).unwrap();
@@ -98,7 +98,7 @@ mod tests {
         with_device(folder, "lo", "-1\n", 0, 0);
         let before = devices(folder);
         assert_eq!(before.len(), 2, "{before:?}");
-        // 112.5 MB in a second are 90 % of 1 Gbit/s, and twice as many 18 % of 10 Gbit/s.
+        // 112.5 MB in a second are 90 % of 1 Gbit/s; twice as much is 18 % of 10 Gbit/s.
         with_device(folder, "eth0", "1000\n", 2_000, 112_501_000);
         with_device(folder, "eth1", "10000\n", 225_000_000, 0);
         with_device(folder, "lo", "-1\n", 1 << 40, 0);

@@ -1,8 +1,9 @@
-//! One load from several machines: the generators of each get their parts, all begin at an agreed moment, and what they measured
-//! is added up.
+//! Sends one load from several machines: the generators of each get their part, all start at an
+//! agreed time, and their measurements are merged.
 //!
-//! A latency is a difference on one machine, so no clock touches it: clocks only decide when a machine begins, and where its
-//! course lies in that of the whole. Start at [`Generators`]; [`worker`] is the other end of a line.
+//! A latency is a difference of times on one machine, so clock offsets do not affect it. They only
+//! affect when a machine starts and how its timeline is aligned with the others. Start at
+//! [`Generators`]; [`worker`] is the remote side.
 
 pub(crate) mod line;
 mod link;
@@ -22,15 +23,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether a load has to end.
+/// Poll interval for reasons to end a load.
 const PULSE: Duration = Duration::from_millis(20);
-/// The agreed moment is so far ahead, besides the time that saying it takes.
+/// How far ahead the agreed start is, besides the time that it takes to announce it.
 const AHEAD_NS: i64 = 300_000_000;
-/// A machine that sends and is silent for longer is lost. It tells how it stands ten times a second.
+/// A sending machine is lost after this silence; it reports its progress ten times a second.
 const SILENCE: Duration = Duration::from_secs(15);
-/// How long a machine may take to say what it measured after the load was stopped, answers awaited included.
+/// How long a machine may take to report after the load was stopped, including outstanding
+/// responses.
 const GRACE: Duration = Duration::from_secs(60);
-/// Lines of ssh: each is a process of 8 MiB beside us.
+/// Maximum number of ssh connections, each of which is a local process of 8 MiB.
 pub(crate) const MOST_MACHINES: usize = 64;
 
 /// Machines that send loads.
@@ -47,10 +49,10 @@ struct Generator {
 }
 
 impl Generators {
-    /// The machines that are asked for, each with this program.
+    /// Selects the requested machines and sends each our program.
     ///
     /// # Errors
-    /// None can be had, or a load cannot be sent from elsewhere.
+    /// Fails if no machine is available or a load cannot be sent from elsewhere.
     pub fn new(fleet: &FleetRequest, specs: &[LoadSpec]) -> Result<Generators> {
         specs.iter().try_for_each(check)?;
         let mut engine = Engine::of_file(&fleet.file);
@@ -77,7 +79,7 @@ impl Generators {
         })
     }
 
-    /// Machines that are known already, by their names and our program there.
+    /// Creates generators on known machines, given by name and the path of our program there.
     pub(crate) fn at(
         engine: Engine,
         machines: impl IntoIterator<Item = (String, String)>,
@@ -89,7 +91,7 @@ impl Generators {
         }
     }
 
-    /// The load as all of them together send it.
+    /// The load that all machines send together.
     pub fn whole(&self, spec: &LoadSpec) -> LoadSpec {
         let clients = spec.clients.unwrap_or(1) * self.machines.len() as u32;
         LoadSpec {
@@ -98,10 +100,10 @@ impl Generators {
         }
     }
 
-    /// Sends a load that was described by [`Generators::whole`].
+    /// Sends a load described by [`Generators::whole`].
     ///
     /// # Errors
-    /// A machine cannot send it, or none of them measured anything.
+    /// Fails if a machine cannot send it or none of them measured anything.
     pub fn send(
         &mut self,
         job: &LoadJob,
@@ -132,7 +134,7 @@ impl Generators {
     }
 }
 
-/// Refuses what only this machine has.
+/// Rejects options that depend on this machine.
 fn check(spec: &LoadSpec) -> Result<()> {
     let is_file = spec.data.as_ref().is_some_and(|data| data.starts_with('@'));
     let of_this_machine = [
@@ -160,7 +162,7 @@ fn check(spec: &LoadSpec) -> Result<()> {
     Ok(())
 }
 
-/// What each machine is to send: an equal number of generators.
+/// The part of each machine: an equal number of generators.
 fn orders(job: &LoadJob, machines: u32) -> Vec<WorkerOrder> {
     let of = job.processes();
     let count = of / machines.max(1);
@@ -174,7 +176,7 @@ fn orders(job: &LoadJob, machines: u32) -> Vec<WorkerOrder> {
     (0..machines).map(order).collect()
 }
 
-/// Waits until all are ready, and agrees on a moment. Nobody begins if one cannot.
+/// Waits until all machines are ready and agrees on a start. None starts if one cannot.
 fn begin(lines: &[Line], board: &Board, stop: &AtomicBool) -> bool {
     loop {
         let seen = board.wait(PULSE);
@@ -182,7 +184,7 @@ fn begin(lines: &[Line], board: &Board, stop: &AtomicBool) -> bool {
         if stop.load(Ordering::Relaxed) || is_over {
             drop(seen);
             board.settle(None);
-            // One may still be waiting for an answer of the server.
+            // One may still be waiting for the server to respond.
             lines.iter().for_each(Line::cut);
             return false;
         }
@@ -201,7 +203,8 @@ fn begin(lines: &[Line], board: &Board, stop: &AtomicBool) -> bool {
     }
 }
 
-/// Until all lines are over: tells how the load stands, and stops all if one of them is lost or the user wants it.
+/// Follows the load until all connections have ended: reports progress, and stops all machines if
+/// one is lost or `stop` is set.
 fn attend(lines: &[Line], board: &Board, stop: &AtomicBool, watch: &mut dyn FnMut(&Snapshot)) {
     let mut stopped: Option<Instant> = None;
     loop {
@@ -220,14 +223,13 @@ fn attend(lines: &[Line], board: &Board, stop: &AtomicBool, watch: &mut dyn FnMu
         if stopped.is_none() && (is_lost || stop.load(Ordering::Relaxed)) {
             stopped = Some(Instant::now());
             for line in lines {
-                // One that is over needs no word.
+                // Ignore errors: it may have ended.
                 let _ = line.say("stop");
             }
         }
     }
 }
 
-/// Those that have not been heard for too long.
 fn silent(seen: &[Seen], stopped: Option<Instant>) -> Vec<usize> {
     let is_silent = |own: &Seen| {
         let too_long = own.heard.is_some_and(|heard| heard.elapsed() > SILENCE);
@@ -237,7 +239,6 @@ fn silent(seen: &[Seen], stopped: Option<Instant>) -> Vec<usize> {
     (0..seen.len()).filter(|&at| is_silent(&seen[at])).collect()
 }
 
-/// The load that the parts were.
 fn add_up(names: &[&str], orders: &[WorkerOrder], seen: Vec<Seen>) -> Result<Sent> {
     let has_begun = seen.iter().any(|own| own.reported.is_some());
     if !has_begun {
@@ -275,7 +276,6 @@ fn add_up(names: &[&str], orders: &[WorkerOrder], seen: Vec<Seen>) -> Result<Sen
     })
 }
 
-/// Why no machine measured anything.
 fn why_not(names: &[&str], seen: &[Seen]) -> anyhow::Error {
     if process::interrupted() {
         return process::Interrupted.into();
@@ -284,14 +284,13 @@ fn why_not(names: &[&str], seen: &[Seen]) -> anyhow::Error {
         let why = own.over.as_ref()?.as_ref()?;
         Some((own.heard, format!("'{name}' cannot send the load: {why}")))
     });
-    // The first one: others were cut because of it.
+    // The first failure: the other connections were closed because of it.
     match failed.min_by_key(|(heard, _)| *heard) {
         Some((_, why)) => anyhow::anyhow!(why),
         None => anyhow::anyhow!("the load was stopped before it began"),
     }
 }
 
-/// What is said of one machine.
 fn part(name: &str, order: &WorkerOrder, own: &Seen, began_ns: Option<i64>) -> LoadPart {
     let offset = own
         .ready
@@ -342,7 +341,7 @@ mod tests {
     use speedwell_load::latency::{Intended, Outcome, Times};
     use speedwell_load::measured::{Tick, Timeline, Totals};
 
-    /// What a generator measures whose good answers take these times, in nanoseconds.
+    /// The measurement of a generator whose successful responses took these times, in nanoseconds.
     fn measured(times: impl Iterator<Item = u64>) -> Measured {
         let mut totals = Totals::new(true);
         for end_ns in times {
@@ -381,7 +380,7 @@ mod tests {
         }
     }
 
-    /// A machine whose clock is that much behind ours, and which began at this time of ours.
+    /// A machine whose clock is this much behind ours and that started at this time of ours.
     fn seen(measured: Measured, offset_ns: i64, began_ns: i64) -> Seen {
         let offset = Offset {
             offset_ns,
@@ -417,7 +416,7 @@ mod tests {
 
     #[test]
     fn three_machines_give_the_percentiles_of_one_generator_with_all_parts() {
-        // Times over four orders of magnitude, dealt out as requests are.
+        // Times over four orders of magnitude, distributed as requests are.
         let time = |at: u64| 1_000 + (at * 7_919) % 9_973 * (1 + at % 11) * 1_000;
         let whole = measured((0..10_001).map(time));
         let part = |index: u64| measured((0..10_001).filter(|at| at % 3 == index).map(time));
@@ -433,7 +432,7 @@ mod tests {
         assert_eq!(counts, [3334, 3334, 3333]);
         let began: Vec<Option<i64>> = sent.parts.iter().map(|part| part.began_ns).collect();
         assert_eq!(began, [Some(1_000), Some(0), Some(300_000_000)]);
-        // The course of the last one lies where it was, in its fourth interval.
+        // The timeline of the last machine is placed in the fourth interval.
         let ok: Vec<u64> = (sent.measured.timeline.ticks.iter())
             .map(|tick| tick.ok)
             .collect();

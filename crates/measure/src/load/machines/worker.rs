@@ -1,8 +1,9 @@
-//! The other end of a line: generators of one machine, which begin at an agreed moment.
+//! The remote side: generators of one machine, which start at an agreed time.
 //!
-//! What is said: an order comes as JSON; `ready FACTS` goes back; `time` is answered by the clock as often as it is asked;
-//! `start NS` names the moment by this clock; `at SNAPSHOT` goes back now and then, `measured REPORTED` at the end, and the
-//! clock answers until the line ends. Its end, and `stop`, end the load. Start at [`perform`].
+//! Protocol: a request arrives as JSON, and `ready FACTS` is the reply; the clock answers each
+//! `time`; `start NS` sets the start by this clock; `at SNAPSHOT` is sent now and then, `measured
+//! REPORTED` at the end, and the clock answers until the connection ends. That end, or `stop`, ends
+//! the load. Start at [`perform`].
 
 use super::link::LinkWatch;
 use anyhow::{Context, Result};
@@ -23,39 +24,39 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The hidden command that leads here.
+/// Hidden subcommand that runs [`perform`].
 pub const COMMAND: &str = "perform-load";
 
-/// Connections that are tried before a load. The kernel of the server answers them, so few will do, and many would overflow what
-/// the server lets wait: the kernel drops those without a word, and they are repeated seconds later.
+/// Number of trial connections before a load. The server's kernel answers them, so a few suffice.
+/// Many would overflow the server's accept queue: the kernel silently drops the excess, and retries
+/// come seconds later.
 const CONNECTS: usize = 8;
-/// Between two of them, so that the server takes one before the next comes.
+/// Delay between trial connections, so that the server accepts one before the next arrives.
 const BETWEEN_CONNECTS: Duration = Duration::from_millis(10);
-/// How long one of them may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
-/// What a machine says before a load.
+/// What a machine reports before a load.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Ready {
     pub id: String,
     pub connect_ns: Option<u64>,
 }
 
-/// What a machine says after it.
+/// What a machine reports after a load.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Reported {
     pub measured: Measured,
-    /// When each generator began, by the machine's clock.
+    /// When each generator started, by the machine's clock.
     pub began_ns: Vec<i64>,
-    /// A sentence for each generator process that died.
+    /// One sentence per generator process that died.
     pub losses: Vec<String>,
     pub link: Option<(String, f64)>,
 }
 
-/// Sends this machine's share of the load that comes over the input.
+/// Sends this machine's share of the load described on stdin.
 ///
 /// # Errors
-/// The line is cut, or the load cannot be sent from here.
+/// Fails if the connection breaks or the load cannot be sent from here.
 pub fn perform() -> Result<()> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
@@ -93,13 +94,13 @@ pub fn perform() -> Result<()> {
     say("measured", &reported)?;
     let listener = listener.into_inner();
     if let Some(listener) = listener.unwrap_or_else(PoisonError::into_inner) {
-        // The clock is asked once more; then the line ends.
+        // The clock is queried once more before the connection ends.
         let _ = listener.join();
     }
     Ok(())
 }
 
-/// Sends the load from one process, this one, or from several.
+/// Sends the load from this process, or from several processes.
 fn send(
     job: &LoadJob,
     order: &WorkerOrder,
@@ -107,7 +108,7 @@ fn send(
     stop: &AtomicBool,
 ) -> Result<Option<Sent>> {
     let mut watch = |snapshot: &Snapshot| {
-        // A lost look does no harm, and without anyone to look the load is stopped anyway.
+        // A lost snapshot is harmless, and without a reader the load is stopped anyway.
         let _ = say("at", snapshot);
     };
     if order.count > 1 {
@@ -131,7 +132,7 @@ fn send(
     }))
 }
 
-/// Says that all is ready, answers what is asked of the clock, and gives the moment that is agreed.
+/// Reports readiness, answers clock queries, and returns the agreed start.
 fn agreed(ready: &Ready) -> Result<Begin> {
     say("ready", ready)?;
     let word = clock::answer(&mut io::stdin().lock(), &mut io::stdout())?;
@@ -146,7 +147,7 @@ fn say(word: &str, what: &impl Serialize) -> Result<()> {
     Ok(())
 }
 
-/// Answers what is asked of the clock until the line ends. Anything else ends the load, and so does the end of the line.
+/// Answers clock queries until the connection ends. Its end, or any other message, ends the load.
 fn listen(stop: Arc<AtomicBool>) -> JoinHandle<()> {
     thread::spawn(move || {
         let mut input = io::stdin().lock();
@@ -164,7 +165,7 @@ fn identity() -> String {
     Identity::of(Path::new("/"), &environment::capture(&[])).id
 }
 
-/// The least time that a connection took, without TLS; nothing where one failed.
+/// The shortest connection time, without TLS; `None` if a connection failed.
 fn least_connect_ns(job: &LoadJob) -> Option<u64> {
     let address = job.load.target.addresses.first()?;
     let connect = || {

@@ -1,21 +1,21 @@
 //! The `context` of a file: machine, library, program.
 //!
-//! Decides which facts are worth comparing and which spoil figures. It must not know rows. The
-//! entry point is [`environment`].
+//! Decides which facts are worth comparing and which impair the figures. Knows no rows. Start at
+//! [`environment`].
 
 use crate::foreign::json::Node;
 use anyhow::Result;
 use jiff::Timestamp;
 use speedwell_model::{Environment, Program};
 
-/// Keys that are read here or that mean nothing for a comparison. All other texts are facts: the
-/// library writes custom context (`--benchmark_context`) at the same level.
+/// Keys that are read separately or are irrelevant for comparisons. All other strings are facts:
+/// the library writes custom context (`--benchmark_context`) at the same level.
 const NO_FACTS: [&str; 3] = ["date", "host_name", "executable"];
 
-/// Circumstances of the measuring, with the program as that of a variant.
+/// Returns the environment of the measurement, with the program as that of a variant.
 ///
 /// # Errors
-/// A known key has a value of another type.
+/// A known key has a value of the wrong type.
 pub fn environment(context: &Node<'_>, variant: &str) -> Result<Environment> {
     let flag = |key: &str| context.get(key).map(|node| node.is_true());
     let mut environment = Environment {
@@ -47,7 +47,7 @@ pub fn environment(context: &Node<'_>, variant: &str) -> Result<Environment> {
     Ok(environment)
 }
 
-/// `L1 Data 32768 B, L2 Unified 1048576 B shared by 2`.
+/// Formats caches like `L1 Data 32768 B, L2 Unified 1048576 B shared by 2`.
 fn caches(context: &Node<'_>) -> Result<Option<String>> {
     let Some(list) = context.get("caches") else {
         return Ok(None);
@@ -66,7 +66,7 @@ fn caches(context: &Node<'_>) -> Result<Option<String>> {
     Ok((!caches.is_empty()).then(|| caches.join(", ")))
 }
 
-/// Three averages, or none where the system does not give them.
+/// Returns the three load averages, or `None` if the system lacks them.
 fn load(context: &Node<'_>) -> Result<Option<[f64; 3]>> {
     let Some(list) = context.get("load_avg") else {
         return Ok(None);
@@ -79,14 +79,14 @@ fn load(context: &Node<'_>) -> Result<Option<[f64; 3]>> {
     Ok(numbers.try_into().ok())
 }
 
-/// When the program ran, unless the date has no offset from UTC, as in old files.
+/// Returns when the program ran; `None` if the date has no UTC offset, as in old files.
 pub fn started_unix_ms(context: &Node<'_>) -> Option<i64> {
     let date = context.get("date")?.text().ok()?;
     let date: Timestamp = date.parse().ok()?;
     Some(date.as_second() * 1_000)
 }
 
-/// What spoils all figures. The library itself warns of the same when it runs.
+/// Returns problems that affect all figures. The library itself warns about them at run time.
 pub fn remarks(context: &Node<'_>) -> Vec<String> {
     let mut remarks = Vec::from_iter(remark_on_build(context));
     if context
@@ -98,7 +98,7 @@ pub fn remarks(context: &Node<'_>) -> Vec<String> {
     remarks
 }
 
-/// Whether the library itself was built without optimisation.
+/// Returns a warning if the library itself was built without optimization.
 pub fn remark_on_build(context: &Node<'_>) -> Option<String> {
     let build = context.get("library_build_type")?;
     (build.value() == "debug")

@@ -1,8 +1,8 @@
-//! A result file as it was written: every entry in the order of the file, aggregates included.
+//! A result file without conversion: every entry in file order, including aggregates.
 //!
-//! Decides which members of an entry matter for `compare.py`. Nothing is converted, judged or left
-//! out, and texts are borrowed from the file, so that large files stay cheap. It must not know what
-//! an entry stands for; that is [`Row`](super::Row). Start at [`ResultFile`].
+//! Decides which keys of an entry matter for `compare.py`. Nothing is converted, judged or dropped,
+//! and strings are borrowed from the file, so that large files stay cheap. The meaning of an entry
+//! is decided by [`Row`](super::Row). Start at [`ResultFile`].
 
 use super::context;
 use crate::foreign::google_benchmark::must_be_known;
@@ -15,42 +15,42 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
 
-/// The text of a result file.
+/// Text of a result file.
 #[derive(Debug)]
 pub struct ResultFile {
     text: Text,
 }
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Debug)]
 pub struct Results<'a> {
-    /// Machine, library, program; null if the file does not say.
+    /// Machine, library, program; null if the file has none.
     pub context: Value,
-    /// In the order of the file.
+    /// Entries in file order.
     pub entries: Vec<Entry<'a>>,
 }
 
 impl ResultFile {
-    /// Whether bytes could be JSON; the whole text is not looked at.
+    /// Returns whether bytes could be JSON, judging by the first character.
     pub fn recognises(bytes: &[u8]) -> bool {
         let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let text = text.trim_ascii_start();
         text.starts_with(b"{") || text.starts_with(b"[")
     }
 
-    /// Takes all bytes of a file.
+    /// Takes the whole content of a file.
     ///
     /// # Errors
-    /// They are not UTF-8.
+    /// The content is not UTF-8.
     pub fn new(bytes: Vec<u8>) -> Result<ResultFile> {
         let text = Text::new(bytes)?;
         Ok(ResultFile { text })
     }
 
-    /// Reads all entries.
+    /// Parses all entries.
     ///
     /// # Errors
-    /// The text is no JSON, of another version, or without a list of benchmarks; the message says
+    /// The text is not JSON, has another version, or lacks a list of benchmarks; the message says
     /// where.
     pub fn results(&self) -> Result<Results<'_>> {
         let no_list = "there is no 'benchmarks' in it";
@@ -66,34 +66,34 @@ impl ResultFile {
 }
 
 impl Results<'_> {
-    /// What spoils all figures, in fragments of sentences.
+    /// Returns problems that affect all figures, as sentence fragments.
     pub fn remarks(&self) -> Vec<String> {
         context::remarks(&Node::root(&self.context))
     }
 }
 
-/// One element of `benchmarks`.
+/// An element of `benchmarks`.
 #[derive(Debug, Clone, Default)]
 pub struct Entry<'a> {
-    /// With arguments and the end that aggregates have.
+    /// Name, with arguments and the suffix of aggregates.
     pub name: Cow<'a, str>,
-    /// Without that end.
+    /// Name without that suffix.
     pub run_name: Option<Cow<'a, str>>,
     /// `iteration` or `aggregate`.
     pub run_type: Option<Cow<'a, str>>,
     /// `mean`, `median`, ...
     pub aggregate_name: Option<Cow<'a, str>>,
-    /// What the program says of it.
+    /// Label set by the program.
     pub label: Option<Cow<'a, str>>,
-    /// Place of its family in the program.
+    /// Index of its family in the program.
     pub family_index: Option<f64>,
-    /// Place in its family.
+    /// Index in its family.
     pub per_family_instance_index: Option<f64>,
-    /// Which repetition it is.
+    /// Index of the repetition.
     pub repetition_index: Option<f64>,
-    /// Wall time of an iteration in `time_unit`, NaN if it is no number; `None` if there is none.
+    /// Wall time per iteration in `time_unit`; NaN if it is not a number, `None` if absent.
     pub real_time: Option<f64>,
-    /// Processor time of an iteration, likewise.
+    /// CPU time per iteration, likewise.
     pub cpu_time: Option<f64>,
     /// `ns`, `us`, `ms` or `s`.
     pub time_unit: Option<Cow<'a, str>>,
@@ -108,12 +108,12 @@ pub struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// Whether it is said to be a figure over several repetitions.
+    /// Returns whether the entry is marked as an aggregate over several repetitions.
     pub fn is_aggregate(&self) -> bool {
         self.run_type.as_deref() == Some("aggregate")
     }
 
-    /// Whether it has no result of its own: its times are 0.
+    /// Returns whether the entry has no result; its times are 0.
     pub fn is_without_result(&self) -> bool {
         self.has_failed || self.was_skipped
     }
@@ -154,7 +154,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entry<'a> {
     }
 }
 
-/// By hand, because a counter may have the name of another member: then the key comes twice, and
+/// Hand-written, because a counter may be named like another key: then the key occurs twice, and
 /// the last one counts, as for all readers of such files.
 struct Reading;
 
@@ -213,7 +213,7 @@ fn number<'de, A: MapAccess<'de>>(map: &mut A) -> Result<f64, A::Error> {
     Ok(number.unwrap_or(f64::NAN))
 }
 
-/// A counter of that name is a number, which is not an error.
+/// A counter with that name is a number, which is not an error.
 fn is_true<'de, A: MapAccess<'de>>(map: &mut A) -> Result<bool, A::Error> {
     Ok(map.next_value::<Value>()? == Value::Bool(true))
 }

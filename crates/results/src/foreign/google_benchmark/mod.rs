@@ -1,8 +1,8 @@
 //! JSON of google/benchmark programs, `json_schema_version` 1 of the library's JSON reporter.
 //!
-//! Decides what the members of a row and of the context mean. It must not know whether a file is
-//! imported or a program is measured. How much of a large file is in memory at once is decided here, too: its rows are taken one by
-//! one. Start at [`File`]; at [`ResultFile`] for a file as it stands.
+//! Decides the meaning of the keys of a row and of the context, for imported files and measured
+//! programs alike. Bounds the memory for large files by reading rows one by one. Start at [`File`],
+//! or at [`ResultFile`] for an unconverted file.
 
 use crate::foreign::json::{self, Node};
 use anyhow::{Context, Result, anyhow, ensure};
@@ -18,8 +18,8 @@ mod row;
 pub use entry::{Entry, ResultFile, Results};
 pub use row::{Kind, Row, ns_per};
 
-/// A value for `--benchmark_filter` that means this benchmark alone. The library takes POSIX
-/// extended or ECMAScript expressions, so nothing is escaped that is not special in both.
+/// Returns the `--benchmark_filter` for exactly this benchmark. The library accepts POSIX extended
+/// or ECMAScript expressions, so only characters that are special in both are escaped.
 pub fn filter(name: &str) -> String {
     let mut pattern = String::from("^");
     for character in name.chars() {
@@ -31,19 +31,19 @@ pub fn filter(name: &str) -> String {
     pattern + "$"
 }
 
-/// The only layout there has been.
+/// The only version of the schema so far.
 const SCHEMA_VERSION: f64 = 1.0;
 
-/// What a file says.
+/// Content of a file.
 #[derive(Debug)]
 pub struct File {
     /// Machine, library, program; null if the file has none.
     pub context: Value,
-    /// Repetitions and aggregates, in the order of the file.
+    /// Repetitions and aggregates, in file order.
     pub rows: Vec<Row>,
 }
 
-/// The members of interest, not looked into.
+/// The keys that are read, with unparsed rows.
 #[derive(Deserialize)]
 struct Outline<'a> {
     #[serde(default)]
@@ -53,11 +53,11 @@ struct Outline<'a> {
 }
 
 impl File {
-    /// Reads all of a file.
+    /// Reads a whole file.
     ///
     /// # Errors
-    /// The file is no JSON or of another version, or a value is missing, unknown or of another
-    /// type; the message names its place.
+    /// The file is not JSON or has another version, or a value is missing, unknown or of the wrong
+    /// type; the message names its location.
     pub fn read(bytes: &[u8]) -> Result<File> {
         json::with_text(bytes, |text| {
             serde_json::from_str::<Outline<'_>>(text).map(File::from_outline)
@@ -75,7 +75,7 @@ impl File {
     }
 }
 
-/// Refuses a file of another version; one that does not say is taken.
+/// Rejects a file of another version; accepts one without a version.
 fn must_be_known(context: &Value) -> Result<()> {
     let version = Node::at("context".to_owned(), context).get("json_schema_version");
     if let Some(version) = version {
@@ -90,7 +90,7 @@ fn must_be_known(context: &Value) -> Result<()> {
 
 fn row((index, text): (usize, &&RawValue)) -> Result<Row> {
     serde_json::from_str(text.get()).map_err(|error| {
-        // Line and column would be those within the row; its number says more.
+        // Line and column would refer to the row's text; its index is more useful.
         let error = error.to_string();
         let message = error
             .rsplit_once(" at line ")
@@ -104,7 +104,7 @@ pub const REAL_TIME: &str = "real_time";
 /// CPU time per iteration.
 pub const CPU_TIME: &str = "cpu_time";
 
-/// Times, and counters of the library itself: name, unit, good direction. The rates come from
+/// Times, and counters of the library itself: name, unit, direction. The rates come from
 /// `SetItemsProcessed` and `SetBytesProcessed`, the others from a memory manager.
 const KNOWN: [(&str, &str, Better); 8] = [
     (REAL_TIME, "ns", Better::Lower),
@@ -117,10 +117,11 @@ const KNOWN: [(&str, &str, Better); 8] = [
     ("net_heap_growth", "B", Better::Lower),
 ];
 
-/// Hardware events, whose names libpfm decides; all of them are costs.
+/// Suffixes of hardware events, whose names are defined by libpfm; all of them are costs.
 const EVENTS: [&str; 4] = ["cycles", "instructions", "misses", "faults"];
 
-/// The metric of a time or counter. A counter has no unit, so its name tells the direction, if anything does.
+/// Returns the metric of a time or counter. Counters have no unit, so only the name can tell the
+/// direction.
 pub fn metric(name: &str) -> Metric {
     if let Some((_, unit, better)) = KNOWN.iter().find(|(known, ..)| *known == name) {
         return Metric::new(name, *unit, *better);

@@ -1,7 +1,8 @@
-//! One row of `benchmarks`: a repetition, or an aggregate of several.
+//! A row of `benchmarks`: a repetition, or an aggregate of several.
 //!
-//! Decides what a row stands for and what its figures are, and which members the library writes itself; any other number is a
-//! counter. A large file has hundreds of thousands of rows, so they are read straight from the text. It must not know other rows.
+//! Decides the meaning of a row and its figures, and which keys the library itself writes; any
+//! other number is a counter. A large file has hundreds of thousands of rows, so they are
+//! deserialized directly from the text. Knows no other rows.
 
 use crate::foreign::google_benchmark::{CPU_TIME, REAL_TIME};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
@@ -11,43 +12,44 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// Ends of the names of aggregates.
+/// Name suffixes of aggregates.
 const ENDS: [&str; 6] = ["_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"];
 
-/// What a row is.
+/// Kind of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
-    /// One repetition.
+    /// A repetition.
     Iteration,
-    /// A figure over several repetitions, with its name: `median`.
+    /// An aggregate over several repetitions, with its name: `median`.
     Aggregate(String),
-    /// Files before version 1.5 of the library do not say.
+    /// Not stated, in files before version 1.5 of the library.
     Unsaid,
 }
 
-/// One row.
+/// A row.
 #[derive(Debug)]
 pub struct Row {
-    /// The benchmark's name with arguments and thread number, without the aggregate's.
+    /// Name of the benchmark with arguments and number of threads, without the suffix of
+    /// aggregates.
     pub name: String,
-    /// What it is.
+    /// Kind of the row.
     pub kind: Kind,
-    /// Over all threads; of an aggregate the number of repetitions.
+    /// Iterations over all threads; for an aggregate the number of repetitions.
     pub iterations: Option<f64>,
     /// Number of threads.
     pub threads: f64,
-    /// Per iteration.
+    /// Wall time per iteration.
     pub real_ns: Option<f64>,
-    /// Per iteration.
+    /// CPU time per iteration.
     pub cpu_ns: Option<f64>,
-    /// Counters in the order of the file.
+    /// Counters in file order.
     pub counters: Vec<(String, f64)>,
-    /// Of a fit over all arguments of a family (BigO and RMS): its figures.
+    /// Figures of a fit over all arguments of a family (BigO and RMS).
     pub fit: Vec<(Metric, f64)>,
-    /// How the time of a family grows: `NlgN`.
+    /// Complexity of a family: `NlgN`.
     pub big_o: Option<String>,
-    /// The places of its family in the program and of the benchmark in its family, if the file says them. Repetitions share
-    /// both; two benchmarks of one name do not.
+    /// Index of its family in the program and of the benchmark in its family, if stated.
+    /// Repetitions share both; two benchmarks with the same name do not.
     pub place: Option<(u64, u64)>,
     error: Option<String>,
     skipped: Option<String>,
@@ -55,27 +57,27 @@ pub struct Row {
 }
 
 impl Row {
-    /// What the program says of it.
+    /// Returns the label set by the program.
     pub fn label(&self) -> Option<&str> {
         self.label.as_deref()
     }
 
-    /// Whether it is said to be a figure over several repetitions.
+    /// Returns whether the row is an aggregate over several repetitions.
     pub fn is_aggregate(&self) -> bool {
         matches!(self.kind, Kind::Aggregate(_)) || !self.fit.is_empty()
     }
 
-    /// Whether it is the aggregate of that name, and has a time.
+    /// Returns whether the row is the aggregate with that name and has a time.
     pub fn is_centre(&self, name: &str) -> bool {
         self.real_ns.is_some() && self.kind == Kind::Aggregate(name.to_owned())
     }
 
-    /// The name without the end that an aggregate's has.
+    /// Returns the name without the suffix of aggregates.
     pub fn base(&self) -> Option<&str> {
         ENDS.iter().find_map(|end| self.name.strip_suffix(end))
     }
 
-    /// Why it has no result, if it has none.
+    /// Returns why the row has no result, if it has none.
     pub fn cause(&self) -> Option<Cause> {
         let invalid = |reason: &str| Cause::Invalid {
             reason: reason.to_owned(),
@@ -90,7 +92,8 @@ impl Row {
         }
     }
 
-    /// Its times and counters. `metric` makes a name known that occurs, and gives it back.
+    /// Returns its times and counters. `metric` declares a metric by name and returns the shared
+    /// name.
     pub fn samples(&self, mut metric: impl FnMut(&str) -> Arc<str>) -> Vec<Sample> {
         let iterations = self.iterations.filter(|_| !self.is_aggregate());
         let elapsed_ns = self.elapsed_ns();
@@ -116,17 +119,17 @@ impl Row {
         samples
     }
 
-    /// Whether an iteration took more than a tenth longer than its CPU time: then the machine was
-    /// busy or the code waits, and wall time says little of the code. `None` where the two times are
-    /// not meant to be alike, with several threads or a clock of the benchmark's own.
+    /// Returns whether an iteration took over 10 % longer than its CPU time: then the machine was
+    /// busy or the code waits, and wall time says little about the code. `None` if the times need
+    /// not agree, with several threads or manual timing.
     pub fn waits(&self) -> Option<bool> {
         let comparable = self.threads <= 1.0 && !self.name.contains("/manual_time");
         let (real_ns, cpu_ns) = self.real_ns.zip(self.cpu_ns).filter(|_| comparable)?;
         Some(real_ns > 1.1 * cpu_ns)
     }
 
-    /// Length of the measured section. With several threads the row does not tell whether their
-    /// iterations overlapped.
+    /// Returns the duration of the measured section; `None` with several threads, whose iterations
+    /// may have overlapped.
     pub fn elapsed_ns(&self) -> Option<u64> {
         let iterations = self.iterations.filter(|_| !self.is_aggregate());
         iterations
@@ -135,7 +138,7 @@ impl Row {
             .map(|(iterations, each)| (iterations * each) as u64)
     }
 
-    /// Remarks on its figures.
+    /// Returns notes on its figures.
     pub fn notes(&self) -> Vec<String> {
         let label = self
             .label
@@ -153,7 +156,7 @@ impl Row {
     }
 }
 
-/// Members that are known and of no use here.
+/// Known keys that are not needed.
 const UNUSED: [&str; 3] = ["repetitions", "repetition_index", "aggregate_unit"];
 
 impl<'de> Deserialize<'de> for Row {
@@ -180,8 +183,7 @@ impl<'de> Visitor<'de> for RowVisitor {
     }
 }
 
-/// What has been read of a row. Null is the same as absent: it stands for a number that is not
-/// finite.
+/// Keys read so far. Null is treated as absent: it stands for a non-finite number.
 #[derive(Default)]
 struct Members<'de> {
     name: Option<Text<'de>>,
@@ -234,7 +236,7 @@ impl<'de> Members<'de> {
             }
             _ if UNUSED.contains(&key) => drop(map.next_value::<IgnoredAny>()?),
             _ => {
-                // A number, or anything else, which is passed over.
+                // A number is a counter; anything else is skipped.
                 let text = map.next_value::<&RawValue>()?.get();
                 if text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
                     let value = serde_json::from_str(text).map_err(A::Error::custom)?;
@@ -245,7 +247,7 @@ impl<'de> Members<'de> {
         Ok(())
     }
 
-    /// The figures of a fit over a family.
+    /// Returns the figures of a fit over a family.
     fn fit(&self, ns_per_unit: f64) -> Vec<(Metric, f64)> {
         let figures = [
             ("real_coefficient", "ns", self.real_coefficient, ns_per_unit),
@@ -274,7 +276,7 @@ impl<'de> Members<'de> {
         let name = if fit.is_empty() {
             name
         } else {
-            // Old files have the name of the row alone.
+            // Old files have only the name of the row.
             without_end(&name).to_owned()
         };
         let reason = |is_so: bool, message| is_so.then(|| owned(message).unwrap_or_default());
@@ -297,13 +299,13 @@ impl<'de> Members<'de> {
     }
 }
 
-/// The name of a family without what a fit's has behind it.
+/// Removes the suffix of a fit from the name of a family.
 fn without_end(name: &str) -> &str {
     let mut ends = ["_BigO", "_RMS"].into_iter();
     ends.find_map(|end| name.strip_suffix(end)).unwrap_or(name)
 }
 
-/// The value of a member that must be of one type, or null.
+/// Reads the value of a key that must have one type or be null.
 fn member<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
     key: &str,
     map: &mut A,
@@ -317,7 +319,7 @@ fn ns_per_unit<E: Error>(unit: Option<&str>) -> Result<f64, E> {
     ns_per(unit).ok_or_else(|| E::custom(format!("'time_unit' is '{unit}', not ns, us, ms or s")))
 }
 
-/// Nanoseconds in one of a unit that the library writes; `None` for any other name.
+/// Returns the nanoseconds in a unit that the library writes; `None` for any other unit.
 pub fn ns_per(unit: &str) -> Option<f64> {
     Some(match unit {
         "ns" => 1.0,
@@ -328,7 +330,7 @@ pub fn ns_per(unit: &str) -> Option<f64> {
     })
 }
 
-/// A text that is copied only if it holds escapes.
+/// A string that is copied only if it contains escapes.
 pub(super) struct Text<'de>(pub(super) Cow<'de, str>);
 
 impl<'de> Deserialize<'de> for Text<'de> {

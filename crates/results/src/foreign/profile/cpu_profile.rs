@@ -1,7 +1,7 @@
-//! `.cpuprofile` files: V8's own profiler, as `node --cpu-prof` and the browsers' tools write it
+//! `.cpuprofile` files of V8's own profiler, as written by `node --cpu-prof` and browsers
 //! (<https://chromedevtools.github.io/devtools-protocol/tot/Profiler/#type-Profile>).
 //!
-//! Weights are times, not counts of samples: V8 looks at the program at uneven distances. Start at [`read`].
+//! Weights are times, not counts of samples: V8 samples at irregular intervals. Start at [`read`].
 
 use super::FrameNames;
 use crate::foreign::json::Content;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use speedwell_model::{Profile, ProfileTool, WeightUnit};
 use std::collections::HashMap;
 
-/// Time in which nothing was to be done is no cost.
+/// Idle time, which is not a cost.
 const IDLE: &str = "(idle)";
 
 #[derive(Deserialize)]
@@ -42,7 +42,7 @@ struct CallFrame {
     line_number: i64,
 }
 
-/// Whether the beginning of a file is that of such a profile.
+/// Returns whether the beginning of a file has this format.
 pub fn recognises(beginning: &[u8]) -> bool {
     if !beginning.trim_ascii_start().starts_with(b"{") {
         return false;
@@ -51,10 +51,10 @@ pub fn recognises(beginning: &[u8]) -> bool {
     beginning.has(1, "nodes") && beginning.has(3, "callFrame")
 }
 
-/// Reads a profile; weights are microseconds.
+/// Parses a profile; weights are microseconds.
 ///
 /// # Errors
-/// The JSON is broken or a part of it refers to one that is not there.
+/// The JSON is invalid, or refers to a missing node.
 pub fn read(text: &str, names: &FrameNames) -> Result<Profile> {
     let file: File = serde_json::from_str(text).context("it is no profile of V8")?;
     let stacks = Stacks::from_nodes(&file.nodes, &names.or_from_files(own_files(&file.nodes)));
@@ -75,15 +75,16 @@ pub fn read(text: &str, names: &FrameNames) -> Result<Profile> {
     Ok(profile)
 }
 
-/// The files of the program itself, as paths; not those of its packages, which may lie anywhere.
+/// Returns the paths of the program's own files, without those of its packages, which may be
+/// anywhere.
 fn own_files(nodes: &[Node]) -> impl Iterator<Item = &str> {
     let urls = nodes.iter().map(|node| node.call_frame.url.as_str());
     let paths = urls.map(|url| url.strip_prefix("file://").unwrap_or(url));
     paths.filter(|path| path.starts_with('/') && !path.contains("/node_modules/"))
 }
 
-/// How long the program stayed in the state of each sample: until the next one, and in that of the last until
-/// the end. V8 stores distances to the sample before, and a clock that jumps back makes them negative.
+/// Returns how long the program stayed in the state of each sample: until the next sample, or the
+/// end. V8 stores the time since the previous sample, which is negative if the clock jumps back.
 fn weights_us(file: &File) -> impl Iterator<Item = u64> {
     let whole = file.end_time.saturating_sub(file.start_time);
     let sum = file
@@ -97,7 +98,7 @@ fn weights_us(file: &File) -> impl Iterator<Item = u64> {
         .map(|delta_us| u64::try_from(delta_us).unwrap_or(0))
 }
 
-/// The tree of calls, by the ids of its nodes.
+/// The call tree, by node ids.
 struct Stacks {
     names: HashMap<u64, String>,
     parents: HashMap<u64, u64>,
@@ -119,7 +120,7 @@ impl Stacks {
         }
     }
 
-    /// The frames of a node, outermost first, without the root, which is no function.
+    /// Returns the frames of a node, outermost first, without the root, which is not a function.
     fn of_node(&self, node: u64) -> Result<Vec<&str>> {
         let mut frames = Vec::new();
         let mut at = node;
@@ -144,7 +145,7 @@ impl Stacks {
 }
 
 impl CallFrame {
-    /// `name file:line`; lines count from 0 in the file.
+    /// Formats `name file:line`; line numbers in the file are 0-based.
     fn name(&self, names: &FrameNames) -> String {
         let function = match self.function_name.as_str() {
             "" => "(anonymous)",
@@ -161,7 +162,7 @@ impl CallFrame {
 mod tests {
     use super::*;
 
-    /// A root, `f` in it, and idle time.
+    /// A root with `f` and idle time.
     fn file(samples: &str, deltas: &str, children: &str) -> String {
         let frame = |name: &str| format!(r#"{{"functionName":"{name}","url":"","lineNumber":-1}}"#);
         format!(
@@ -181,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_sample_weighs_as_long_as_it_lasts_and_idle_time_nothing() {
-        // Looked at after 10, 30, 60 and 65 us of 100: f, idle, f, f.
+        // Sampled after 10, 30, 60 and 65 us of 100: f, idle, f, f.
         let text = file("[2,3,2,2]", "[10,20,30,5]", "[2,3]");
         assert_eq!(read_it(&text).unwrap(), "f 60\n");
     }

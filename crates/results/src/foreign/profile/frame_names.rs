@@ -1,16 +1,16 @@
-//! What functions and threads are called in a profile: whatever differs between two recordings although the function is the
-//! same is taken out, and folders that say nothing.
+//! Shortens the names of functions and threads in a profile: removes what differs between
+//! recordings of the same function, and meaningless folders.
 
 use regex::Regex;
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// What is taken out of names, in this order, and what stands there instead.
+/// Replacements in names, applied in this order.
 const RULES: [(&str, &str); 9] = [
-    // How V8 says which of its compilers made the code (`~` interpreter, `^` and `+` the quick ones, `*` the
-    // optimising one): a function moves between them while it runs. Code given to `eval` runs once and keeps
-    // its mark. Node 14 and older say LazyCompile where newer ones say JS.
+    // V8's marks for the compiler of the code (`~` interpreter, `^` and `+` the quick ones, `*` the
+    // optimizing one): a function moves between them at run time. Code passed to `eval` runs once
+    // and keeps its mark. Node 14 and older write LazyCompile where newer ones write JS.
     (
         r"^(?:JS|LazyCompile|Function|InterpretedFunction):[~^+*]*",
         "JS:",
@@ -20,19 +20,19 @@ const RULES: [(&str, &str); 9] = [
     // Addresses: an offset in the function, or all that is known of it.
     (r"\+0x[0-9a-f]+$", ""),
     (r"^0x[0-9a-f]+$", "[unknown]"),
-    // Files of code compiled while running are named after the process.
+    // Files of JIT-compiled code are named after the process.
     (
         r"^\[(?:perf-\d+\.map|jit-\d+\.dump|jitted-\d+-\d+\.so)\]$",
         "[jit]",
     ),
-    // Copies that GCC and LLVM make of a function.
+    // Copies of a function made by GCC and LLVM.
     (
         r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm)(?:\.\d+)*)+$| \[clone [^\]]*\]",
         "",
     ),
-    // The hash that rustc appends, and versions of symbols in the C library.
+    // The hash that rustc appends, and symbol versions of the C library.
     (r"::h[0-9a-f]{16}$|@@?[A-Z][A-Za-z]*_[\w.]+$", ""),
-    // How Erlang's JIT marks its own functions (OTP 25: `$lists:map/2`).
+    // Marks of Erlang's JIT for its own functions (OTP 25: `$lists:map/2`).
     (r"^\$(.+:.+/\d+)$", "$1"),
 ];
 
@@ -48,15 +48,15 @@ static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     compiled.collect()
 });
 
-/// How names are shortened.
+/// Rules for shortening names.
 #[derive(Debug, Clone, Default)]
 pub struct FrameNames {
-    /// The folder of the program, with a slash at its end: paths are shown from there.
+    /// Folder of the program, with a trailing slash: paths are relative to it.
     home: Option<String>,
 }
 
 impl FrameNames {
-    /// Paths below this folder are shown from there.
+    /// Creates rules that show paths relative to this folder.
     pub fn from(home: &Path) -> FrameNames {
         let home = home.to_string_lossy();
         let home = home.trim_end_matches('/');
@@ -65,7 +65,8 @@ impl FrameNames {
         }
     }
 
-    /// The same names; where no folder is known, the deepest one that holds all `files` is the program's.
+    /// Returns the same rules; if the program's folder is unknown, uses the deepest one that
+    /// contains all `files`.
     pub fn or_from_files<'a>(&self, files: impl Iterator<Item = &'a str>) -> FrameNames {
         if self.home.is_some() {
             return self.clone();
@@ -77,13 +78,13 @@ impl FrameNames {
             same.map(|(part, _)| part).collect()
         });
         match common {
-            // Files without a folder in common but the root are shown in full.
+            // Without a common folder except the root, show files in full.
             Some(folder) if folder.components().count() > 1 => FrameNames::from(&folder),
             _ => FrameNames::default(),
         }
     }
 
-    /// The name of a function. What was shortened before stays as it is.
+    /// Shortens the name of a function. Idempotent.
     pub fn short<'a>(&self, name: &'a str) -> Cow<'a, str> {
         let mut short = Cow::Borrowed(name.trim());
         for (pattern, instead) in PATTERNS.iter() {
@@ -99,7 +100,8 @@ impl FrameNames {
         }
     }
 
-    /// The name of a thread, which is the outermost frame: without the number that it has among its like.
+    /// Shortens the name of a thread, which is the outermost frame: removes its number among
+    /// similar threads.
     pub fn thread(&self, name: &str) -> String {
         let name = name.trim();
         let digits = |letter: char| letter.is_ascii_digit();

@@ -1,9 +1,9 @@
-//! Recordings of where a program spends its time, read into [`Profile`]s.
+//! Reads recordings of where a program spends its time into [`Profile`]s.
 //!
-//! Decides by content whether bytes are one, and of which kind: text of `perf script`, `.cpuprofile` of V8, or
-//! folded stacks. Of those, which B. Gregg's stackcollapse programs and their successors write, one is a line,
-//! `outermost;...;innermost WEIGHT`. It must not know how recordings are made. Start at [`read`]; what becomes of a frame's
-//! name is decided by [`FrameNames::short`].
+//! Detects the format by content: text of `perf script`, `.cpuprofile` of V8, or folded stacks, the
+//! format of B. Gregg's stackcollapse programs and their successors: one stack per line,
+//! `outermost;...;innermost WEIGHT`. Does not know how recordings are made. Start at [`read`];
+//! [`FrameNames::short`] shortens the names of frames.
 
 use crate::foreign::{beginning, utf8};
 use anyhow::{Context, Result, bail};
@@ -16,13 +16,13 @@ mod perf_script;
 pub use frame_names::FrameNames;
 pub use perf_script::{PerfScript, read as read_perf_script};
 
-/// How `perf record` begins its file (tools/perf/util/header.c of Linux).
+/// Magic number of `perf record` files (tools/perf/util/header.c of Linux).
 const PERF_DATA: &[u8] = b"PERFILE2";
 
-/// Reads a recording. `None`: the bytes are something else.
+/// Reads a recording. Returns `None` for any other format.
 ///
 /// # Errors
-/// They are of a known kind and broken, or recorded by perf and not yet made into text.
+/// The recording is invalid, or a perf file that has not been converted to text.
 pub fn read(bytes: &[u8], names: &FrameNames) -> Result<Option<Profile>> {
     if bytes.starts_with(PERF_DATA) {
         bail!(
@@ -35,7 +35,7 @@ pub fn read(bytes: &[u8], names: &FrameNames) -> Result<Option<Profile>> {
     }
     let beginning = String::from_utf8_lossy(whole_lines(bytes));
     if perf_script::recognises(&beginning) {
-        // Names of functions may be any bytes; one bad name must not make the others unreadable.
+        // Function names may be arbitrary bytes; one bad name must not make the others unreadable.
         let script = perf_script::read(bytes, names)?;
         return Ok(Some(script.profile));
     }
@@ -45,7 +45,7 @@ pub fn read(bytes: &[u8], names: &FrameNames) -> Result<Option<Profile>> {
     Ok(None)
 }
 
-/// The beginning of the bytes, cut behind a whole line where there is one.
+/// Returns the beginning of the bytes, cut after a whole line if possible.
 fn whole_lines(bytes: &[u8]) -> &[u8] {
     let start = beginning(bytes);
     let end = start.iter().rposition(|&byte| byte == b'\n');
@@ -53,18 +53,18 @@ fn whole_lines(bytes: &[u8]) -> &[u8] {
     &start[..end.unwrap_or(start.len())]
 }
 
-/// Whether the beginning of a text is folded stacks: every line ends in a weight, and one of them at least is a
-/// stack of several frames.
+/// Returns whether the beginning of a text is folded stacks: every line ends with a weight, and at
+/// least one is a stack with several frames.
 fn are_folded_stacks(beginning: &str) -> bool {
     let mut lines = lines(beginning).peekable();
     let some_are_stacks = beginning.contains(';');
     lines.peek().is_some() && some_are_stacks && lines.all(|(_, line)| parts(line).is_some())
 }
 
-/// Reads a text of folded stacks.
+/// Parses folded stacks.
 ///
 /// # Errors
-/// A line without a weight, or no lines at all.
+/// A line lacks a weight, or there are no lines.
 fn read_folded(text: &str, names: &FrameNames) -> Result<Profile> {
     let mut profile = Profile::new(ProfileTool::Folded, WeightUnit::Unknown);
     for (number, line) in lines(text) {
@@ -79,13 +79,13 @@ fn read_folded(text: &str, names: &FrameNames) -> Result<Profile> {
     Ok(profile)
 }
 
-/// Lines that say something, with their numbers.
+/// Returns the lines with content, with their numbers.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let numbered = text.lines().enumerate().map(|(at, line)| (at + 1, line));
     numbered.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
 }
 
-/// A stack and its weight. Weights with a fraction, which some programs write, are rounded.
+/// Splits a line into stack and weight. Fractional weights, which some programs write, are rounded.
 fn parts(line: &str) -> Option<(&str, u64)> {
     let (stack, weight) = line.trim_end().rsplit_once(' ')?;
     let whole = weight.parse().ok();

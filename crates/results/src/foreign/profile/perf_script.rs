@@ -1,7 +1,7 @@
-//! Text of `perf script`: one paragraph for a sample, a line that tells the thread and the event, then the
-//! stack with its innermost function first (perf-script(1)).
+//! Text of `perf script`: one paragraph per sample, with a line for thread and event, then the
+//! stack with the innermost function first (perf-script(1)).
 //!
-//! Read line by line, because minutes of recording are hundreds of megabytes. Start at [`read`].
+//! Parsed line by line, because minutes of recording take hundreds of megabytes. Start at [`read`].
 
 use super::FrameNames;
 use anyhow::{Context, Result, bail};
@@ -12,11 +12,12 @@ use std::collections::BTreeSet;
 use std::io::BufRead;
 use std::sync::LazyLock;
 
-/// A stack that was cut short still shows its beginning; more frames than this are no help to anybody.
+/// Limit for frames per stack. A truncated stack keeps its innermost frames; more are of no use.
 const MOST_FRAMES: usize = 1000;
 
-/// The line above a stack: `node 23391 47089.602086:    1003009 cpu-clock: `, with a process in front of the
-/// thread, a processor behind it, without the weight, or with modifiers of the event, as options had it.
+/// The line above a stack: `node 23391 47089.602086: 1003009 cpu-clock: `. Depending on options, a
+/// process precedes the thread, a processor follows it, the weight is missing, or the event has
+/// modifiers.
 static HEADER: LazyLock<Regex> = LazyLock::new(|| {
     #[expect(clippy::expect_used, reason = "the pattern is a constant, and every test compiles it")]
     Regex::new(
@@ -25,16 +26,16 @@ static HEADER: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is well formed")
 });
 
-/// What such a text holds.
+/// Content of such a text.
 #[derive(Debug)]
 pub struct PerfScript {
     /// Its stacks.
     pub profile: Profile,
-    /// The processes that were seen, where the text tells them.
+    /// Observed processes, if the text names them.
     pub processes: BTreeSet<i32>,
 }
 
-/// Whether the beginning of a text is one: a sample's line, and below it a frame.
+/// Returns whether the beginning of a text has this format: a sample's header, then a frame.
 pub fn recognises(beginning: &str) -> bool {
     let mut lines = beginning
         .lines()
@@ -44,10 +45,11 @@ pub fn recognises(beginning: &str) -> bool {
         && below.is_some_and(|line| frame(line).is_some())
 }
 
-/// Reads a text. Weights are what each sample stands for: nanoseconds where the event is a clock, else events.
+/// Parses a text. Weights are what each sample represents: nanoseconds for clock events, else
+/// events.
 ///
 /// # Errors
-/// It cannot be read, or holds no sample with a stack.
+/// Reading fails, or there is no sample with a stack.
 pub fn read(mut text: impl BufRead, names: &FrameNames) -> Result<PerfScript> {
     let mut reader = Reader::new(names);
     let mut line = Vec::new();
@@ -75,7 +77,7 @@ struct Reader<'a> {
     profile: Profile,
     processes: BTreeSet<i32>,
     sample: Option<Sample>,
-    /// The one event that is read.
+    /// The event that is read; others are skipped.
     event: Option<String>,
     samples: u64,
     of_other_events: u64,
@@ -108,7 +110,7 @@ impl<'a> Reader<'a> {
         } else if let Some(found) = HEADER.captures(line) {
             self.end_sample();
             let text = |at: usize| found.get(at).map_or("", |part| part.as_str());
-            // With a single number it is the thread's.
+            // A single number is the thread.
             if found.get(3).is_some()
                 && let Ok(process) = text(2).parse()
             {
@@ -166,8 +168,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The function and the file of a frame: `\t   8e2a do_lookup_x (/usr/lib/ld-linux.so.2)`. Both may hold blanks
-/// and brackets.
+/// Parses the function and the file of a frame: `\t   8e2a do_lookup_x (/usr/lib/ld-linux.so.2)`.
+/// Both may contain blanks and brackets.
 fn frame(line: &str) -> Option<(&str, &str)> {
     let (address, rest) = line.trim().split_once(' ')?;
     if address.is_empty() || !address.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -179,7 +181,7 @@ fn frame(line: &str) -> Option<(&str, &str)> {
         .map(|(symbol, module)| (symbol.trim(), module))
 }
 
-/// A function that has no name is called after its file.
+/// Names an unnamed function after its file.
 fn named<'s>(symbol: &'s str, module: &'s str) -> Cow<'s, str> {
     let file = module.rsplit('/').next().unwrap_or_default();
     match symbol {

@@ -1,6 +1,8 @@
-//! XML of Catch2 (`--reporter xml`), versions 2 and 3. Of a benchmark it has the mean, not the samples.
+//! XML of Catch2 (`--reporter xml`), versions 2 and 3. It contains the mean of a benchmark, not the
+//! samples.
 //!
-//! A test case is chosen on the command line and may hold several benchmarks, each of them a case of ours. Start at [`read`].
+//! A test case is selected on the command line and may contain several benchmarks, each of which is
+//! a case here. Start at [`read`].
 
 use super::{Reported, first_line, nanoseconds};
 use crate::foreign::utf8;
@@ -8,10 +10,11 @@ use anyhow::{Context as _, Result, anyhow};
 use roxmltree::{Document, Node};
 use speedwell_model::{Case, Cause};
 
-/// Reads the document of one process. What tests print before it is passed over.
+/// Parses the document of one process. Output of tests before it is skipped.
 ///
 /// # Errors
-/// There is no XML, it is not well-formed, or a figure is none; the message names line and column, or the benchmark.
+/// There is no XML, it is not well-formed, or a figure is not a number; the message names line and
+/// column, or the benchmark.
 pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
     let text = utf8(bytes)?;
     let begin = text.find("<?xml").with_context(|| {
@@ -33,7 +36,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
             .filter(|node| node.has_tag_name("BenchmarkResults"))
         {
             let reported = benchmark(name, test, node)?;
-            // The time of something that computes a wrong answer is no result.
+            // The time of code that computes a wrong answer is not a result.
             found.push(match &failure {
                 Some(cause) => Reported {
                     case: reported.case,
@@ -49,7 +52,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
 
 fn benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Result<Reported> {
     let own = |node: &Node<'_, '_>| node.attribute("name").unwrap_or_default().to_owned();
-    // Benchmarks of one name may stand in several sections.
+    // Several sections may contain benchmarks with the same name.
     let sections = node
         .ancestors()
         .skip(1)
@@ -93,7 +96,7 @@ fn benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Result<Rep
     Ok(reported)
 }
 
-/// The first assertion of a test that did not hold, or the exception that ended it.
+/// Returns the first failed assertion of a test, or the exception that ended it.
 fn failed_assertion(test: Node<'_, '_>) -> Option<Cause> {
     let is_false = |node: &Node<'_, '_>| node.attribute("success") == Some("false");
     let text = |node: Node<'_, '_>, tag: &str| {

@@ -1,15 +1,16 @@
-//! `sample.json` of criterion: how many iterations each sample had, and how long they took together.
+//! `sample.json` of criterion: the number of iterations and the total time of each sample.
 //!
-//! Samples of the "linear" mode grow, those of the "flat" mode do not; a sample is its time divided by its iterations either way.
+//! Samples grow in "linear" mode and not in "flat" mode; either way a value is time divided by
+//! iterations.
 
 use super::{Reported, nanoseconds};
 use crate::foreign::json::{self, Node};
 use anyhow::{Context as _, Result, ensure};
 
-/// Reads the file of one benchmark. It does not name it: the folders that it lies in do.
+/// Parses the file of one benchmark. Only its folders name the benchmark.
 ///
 /// # Errors
-/// It is not JSON, has other keys, or lists of different lengths.
+/// The file is not JSON, has other keys, or has lists of different lengths.
 pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
     let parsed = json::parse(bytes)?;
     let root = Node::root(&parsed);

@@ -1,8 +1,8 @@
-//! Output that somebody described in a table: JSON whose results stand at a path, `results[*]`, and of each its name and its times;
-//! text whose lines match a pattern.
+//! Output described by a configuration table: JSON with results at a path, `results[*]`, each with
+//! a name and times; or text with lines that match a pattern.
 //!
-//! A path is made of keys with dots between them; `[*]` behind a key takes every element of its list. It must not know any
-//! suite. Start at [`Paths::read`] and [`read_lines`].
+//! A path consists of keys separated by dots; `[*]` after a key selects every element of its list.
+//! Knows no framework. Start at [`Paths::read`] and [`read_lines`].
 
 use super::{Reported, excerpt, first_line};
 use crate::foreign::json::{self, Node};
@@ -13,18 +13,18 @@ use regex::Regex;
 use serde_json::Value;
 use speedwell_model::Better;
 
-/// Where the results are, and what they are.
+/// Paths to the results and their parts.
 #[derive(Debug, Clone, Copy)]
 pub struct Paths<'a> {
-    /// The results; the whole document if empty.
+    /// Path to the results; empty for the whole document.
     pub results: &'a str,
-    /// Of a result, its name; `None` where one process writes one case.
+    /// Path from a result to its name; `None` if one process writes one case.
     pub name: Option<&'a str>,
-    /// Of a result, a number or a list of numbers.
+    /// Path from a result to a number or a list of numbers.
     pub samples: &'a str,
-    /// The unit of the samples.
+    /// Unit of the samples.
     pub unit: &'a str,
-    /// Whether more is better, where the unit does not say.
+    /// Direction of the metric, if the unit does not imply it.
     pub better: Option<Better>,
 }
 
@@ -32,7 +32,8 @@ impl Paths<'_> {
     /// Reads a whole document.
     ///
     /// # Errors
-    /// It is not JSON, or has something else at a path; the message names the place.
+    /// The document is not JSON, or has an unexpected value at a path; the message names the
+    /// location.
     pub fn read(&self, bytes: &[u8]) -> Result<Vec<Reported>> {
         let parsed = json::parse(bytes)?;
         let results = follow(Node::root(&parsed), self.results)?;
@@ -60,14 +61,14 @@ impl Paths<'_> {
     }
 }
 
-/// A unit with a direction that somebody wrote down.
+/// Returns the measure of a unit with an optional explicit direction.
 pub fn measure(unit: &str, better: Option<Better>) -> Measure {
     let mut measure = Measure::of_unit(unit);
     measure.metric.better = better.unwrap_or(measure.metric.better);
     measure
 }
 
-/// What stands at a path.
+/// Returns the values at a path.
 fn follow<'a>(from: Node<'a>, path: &str) -> Result<Vec<Node<'a>>> {
     let mut found = vec![from];
     for step in path.split('.').filter(|step| !step.is_empty()) {
@@ -102,13 +103,13 @@ fn sole<'a>(from: &Node<'a>, path: &str) -> Result<Node<'a>> {
     }
 }
 
-// Text of which a pattern says what a line of results looks like. Its groups `value` and, where they are there, `name` and
-// `unit` are read; other lines say nothing.
+// Text whose result lines match a pattern. The group `value` and the optional groups `name` and
+// `unit` are read; other lines are ignored.
 
-/// Reads the lines that match. `unit` is that of lines without one.
+/// Parses the matching lines. `unit` applies to lines without a unit.
 ///
 /// # Errors
-/// Not UTF-8, no line that matches, or a value that is not a number.
+/// The text is not UTF-8, no line matches, or a value is not a number.
 pub fn read_lines(
     bytes: &[u8],
     pattern: &Regex,

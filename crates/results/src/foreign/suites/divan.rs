@@ -1,6 +1,7 @@
-//! The tree that divan prints: modules and benchmarks, and for those that were executed a row of figures.
+//! The tree printed by divan: modules and benchmarks, with a row of figures for those that ran.
 //!
-//! The figures are of all samples together: single ones are not printed, so the median stands for them. Start at [`read`].
+//! The figures summarize all samples, which are not printed individually, so the median stands for
+//! them. Start at [`read`].
 
 use super::{Reported, excerpt};
 use crate::foreign::unit::Measure;
@@ -8,17 +9,18 @@ use crate::foreign::utf8;
 use anyhow::{Context, Result};
 use speedwell_model::{Case, Cause, Value};
 
-/// A fact of all figures, without the number of samples: what is true of every row of a table is said once.
+/// Note on all figures. Omits the number of samples, so that it is the same for every row and shown
+/// once.
 const NOTE: &str =
     "divan prints no single samples: the value is the median of the samples of one process.";
 
-/// What a level of the tree is drawn with.
+/// Drawing characters of a tree level.
 const BRANCHES: [&str; 4] = ["├─ ", "╰─ ", "│  ", "   "];
 
-/// Reads a tree. Leaves without figures are cases as well: lists and trials have none.
+/// Parses a tree. Leaves without figures are cases as well: lists and trial runs have none.
 ///
 /// # Errors
-/// Not UTF-8, or a figure that is none.
+/// The output is not UTF-8, or a figure is not a number.
 pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
     let mut rows: Vec<(usize, Reported)> = Vec::new();
     let mut path: Vec<String> = Vec::new();
@@ -32,7 +34,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
             Some(columns) => columns.split(line, rest),
             None => (rest.trim(), None),
         };
-        // Rows below that of a benchmark are rates and allocations, which have no name.
+        // Rows below a benchmark's row hold rates and allocations, and have no name.
         if name.is_empty() || depth > path.len() {
             continue;
         }
@@ -41,7 +43,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
         let name = name.trim_end_matches("(ignored)").trim_end();
         path.truncate(depth);
         path.push(name.to_owned());
-        // What has something below itself is no case.
+        // An inner node is not a case.
         rows.retain(|(other, reported)| {
             *other + 1 != depth || reported.name.as_deref() != Some(&path[..depth].join("::"))
         });
@@ -63,8 +65,8 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
         .collect())
 }
 
-/// The case of a row. One for each number of threads stands below the benchmark, which is not called after it:
-/// `--threads` chooses.
+/// Returns the case of a row. Rows per number of threads are below the benchmark; `--threads`
+/// selects them, not the name.
 fn of_path(path: &[String]) -> Reported {
     let name = |path: &[String]| Reported::new(Some(path.join("::")));
     let Some((last, before)) = path.split_last() else {
@@ -85,12 +87,12 @@ fn of_path(path: &[String]) -> Reported {
     }
 }
 
-/// The crate is a root even where nothing is below it.
+/// Returns whether a row is a case. The crate is the root even if nothing is below it.
 fn is_case(reported: &Reported) -> bool {
     (reported.name.as_deref()).is_some_and(|name| name.contains("::"))
 }
 
-/// How deep a line is in the tree, and what follows.
+/// Returns the depth of a line in the tree, and the rest of the line.
 fn depth(line: &str) -> (usize, &str) {
     let (mut depth, mut rest) = (0, line);
     while let Some(after) = BRANCHES.iter().find_map(|branch| rest.strip_prefix(branch)) {
@@ -100,9 +102,9 @@ fn depth(line: &str) -> (usize, &str) {
     (depth, rest)
 }
 
-/// Where the columns of a table begin.
+/// Column layout of a table.
 struct Columns {
-    /// The first one behind the names, in letters.
+    /// Start of the first column after the names, in characters.
     first: usize,
     names: Vec<String>,
 }
@@ -120,7 +122,7 @@ impl Columns {
         })
     }
 
-    /// The name in a line, and its figures by column.
+    /// Splits a line into its name and its figures by column.
     fn split<'a>(&self, line: &'a str, rest: &'a str) -> (&'a str, Option<Vec<(String, &'a str)>>) {
         let end = line
             .char_indices()

@@ -1,4 +1,5 @@
-//! Text of one process of a Go test binary. Lines of one name (`-test.count`) are samples; every unit is a metric.
+//! Output of one process of a Go test binary. Lines with the same name (`-test.count`) are samples;
+//! every unit is a metric.
 
 use super::Reported;
 use crate::foreign::go_bench::{Figures, Line, Processors, case, measure_of_unit, split_announced};
@@ -6,10 +7,11 @@ use anyhow::Result;
 use speedwell_model::Cause;
 use std::collections::HashMap;
 
-/// Reads what a test binary printed. What it failed with before its first benchmark is said by its exit status.
+/// Parses the output of a test binary. A failure before the first benchmark shows in its exit
+/// status.
 ///
 /// # Errors
-/// None of today's; other readers have some.
+/// Never fails; the signature is that of the other readers.
 pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
     let text = String::from_utf8_lossy(bytes);
     let mut reading = Reading::default();
@@ -24,12 +26,12 @@ struct Reading<'a> {
     entries: Vec<Entry<'a>>,
     package: Option<&'a str>,
     begun: Option<&'a str>,
-    /// The benchmark whose results follow, as `-test.v` announces it.
+    /// Benchmark announced by `-test.v`, whose results follow.
     announced: Option<&'a str>,
     directions: HashMap<&'a str, bool>,
     /// Whether indented lines explain the last entry.
     explains: bool,
-    /// What was logged just now: with `-test.v` it explains what stops next.
+    /// Line logged just before: with `-test.v` it explains why the next benchmark stops.
     logged: Option<&'a str>,
 }
 
@@ -42,7 +44,7 @@ struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// The benchmark and GOMAXPROCS of a result that was announced.
+    /// Returns benchmark and GOMAXPROCS of an announced result.
     fn split_announced(&self) -> Option<(&'a str, u32)> {
         split_announced(self.announced?, self.name)
     }
@@ -102,7 +104,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The results of each benchmark. All of one process have the same GOMAXPROCS.
+    /// Returns the results of each benchmark. All results of a process have the same GOMAXPROCS.
     fn reported(self) -> Vec<Reported> {
         let results = || self.entries.iter().filter(|entry| entry.outcome.is_ok());
         let announced = results().filter_map(|entry| Some(entry.split_announced()?.1));
@@ -136,7 +138,8 @@ impl<'a> Reading<'a> {
 fn add(reported: &mut Reported, figures: &Figures<'_>, directions: &HashMap<&str, bool>) {
     for (value, unit) in &figures.values {
         let measure = measure_of_unit(unit, directions.get(unit).copied());
-        // A figure of the benchmark's own (`b.ReportMetric`) may be anything. The others of the list are as good as without it.
+        // A benchmark's own figure (`b.ReportMetric`) may be anything. The other figures stay
+        // valid.
         if let Err(error) = reported.add(&measure, *value, Some(figures.iterations)) {
             let reason = format!("'{}': {error}", measure.metric.name);
             reported.cause = Some(failed(&reason));

@@ -1,5 +1,5 @@
-//! JSON of one process of a google/benchmark program. Repetitions are samples; where only aggregates were written, the
-//! median stands for them.
+//! JSON of one process of a google/benchmark program. Repetitions are samples; if only aggregates
+//! were written, the median stands for them.
 
 use super::Reported;
 use crate::foreign::google_benchmark::{File, Row, context, metric};
@@ -8,17 +8,17 @@ use anyhow::Result;
 use speedwell_model::{Cause, Metric};
 use std::sync::Arc;
 
-/// What is said of a run whose wall time tells little of the code.
+/// Note on a run whose wall time says little about the code.
 const NOTE_ON_WAITING: &str = "Wall time was more than a tenth above CPU time: the machine was busy, \
      or the code waits; --metric cpu_time shows CPU time.";
 
-/// Why two benchmarks of one name have no result.
+/// Failure of benchmarks with the same name.
 const SAME_NAME: &str = "several benchmarks of the program have this name, and nothing tells them apart; give each its own";
 
-/// Reads what a program wrote.
+/// Parses the output of a program.
 ///
 /// # Errors
-/// It is not JSON of the library; the message names the place.
+/// The bytes are not JSON of the library; the message names the location.
 pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
     let file = File::read(bytes)?;
     let context = Node::at("context".to_owned(), &file.context);
@@ -77,7 +77,7 @@ fn of_name(name: &str, file: &File) -> Option<Reported> {
     Some(reported)
 }
 
-/// A remark as a whole sentence.
+/// Formats a warning as a whole sentence.
 fn sentence(remark: &str) -> String {
     let mut letters = remark.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());

@@ -1,7 +1,7 @@
 //! JMH: its JSON (`-rf json`), and the list of benchmarks with their parameters (`-lp`).
 //!
-//! Each mode is a metric of its own: the mean of an iteration of 50 ms and a single call are not samples of one time. Start at
-//! [`read`]; the texts are those of JMH 1.37.
+//! Each mode is a separate metric: the mean of an iteration of 50 ms and a single call are not
+//! samples of the same time. Start at [`read`]; the texts are those of JMH 1.37.
 
 use super::{Reported, alike, excerpt};
 use crate::foreign::json::{self, Node};
@@ -10,10 +10,11 @@ use crate::foreign::utf8;
 use anyhow::{Context as _, Result, bail, ensure};
 use speedwell_model::{Better, Case, Metric, Value};
 
-/// Reads the results of a process, or the list of benchmarks that `-lp` prints.
+/// Parses the results of a process, or the list of benchmarks that `-lp` prints.
 ///
 /// # Errors
-/// Neither, or a value of another type; the message names the place or the first line that is not understood.
+/// The bytes are neither, or a value has the wrong type; the message names the location or the
+/// first invalid line.
 pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
     if bytes.trim_ascii_start().first() != Some(&b'[') {
         return list(utf8(bytes)?);
@@ -39,7 +40,7 @@ fn result(result: &Node<'_>) -> Result<Reported> {
     add(&mut reported, &primary, |unit| of_mode(mode, unit))?;
     if let Some(others) = result.get("secondaryMetrics") {
         for (key, _) in others.members() {
-            // Names of profilers' figures begin with a dot in the middle in older versions.
+            // In older versions, names of profiler figures begin with a middle dot.
             let name = key.trim_start_matches('·');
             add(&mut reported, &others.need(key)?, |unit| {
                 of_profiler(name, unit)
@@ -49,7 +50,7 @@ fn result(result: &Node<'_>) -> Result<Reported> {
     Ok(reported)
 }
 
-/// Adds the iterations of all forks, which of sampled times are means.
+/// Adds the iterations of all forks; for sampled times, the mean of each iteration.
 fn add(
     reported: &mut Reported,
     metric: &Node<'_>,
@@ -66,7 +67,7 @@ fn add(
                 sum += value.number()? * times.number()?;
                 count += times.number()?;
             }
-            // Nothing was sampled in an iteration that is shorter than an operation.
+            // An iteration shorter than an operation may contain no sample.
             if count > 0.0 {
                 (reported.add(&measure, sum / count, None))
                     .with_context(|| format!("'{}'", iteration.place()))?;
@@ -88,7 +89,7 @@ fn forks<'a>(raw: &Node<'a>) -> Result<Vec<Node<'a>>> {
     Ok(all)
 }
 
-/// The metric of a mode. Rates per minute and longer are left in their unit.
+/// Returns the metric of a mode. Rates per minute or longer keep their unit.
 fn of_mode(mode: &str, unit: &str) -> Measure {
     let mut measure = Measure::of_unit(unit);
     let name = match mode {
@@ -113,13 +114,15 @@ fn of_profiler(name: &str, unit: &str) -> Measure {
     }
 }
 
-/// More combinations than anybody measures; a broken list may seem to have any number.
+/// Limit for parameter combinations, beyond what anyone measures; a corrupt list may imply any
+/// number.
 const MOST_CASES: f64 = 1e5;
 
-/// The name of a parameter and all its values.
+/// Name of a parameter and all its values.
 type Parameter<'a> = (&'a str, Vec<&'a str>);
 
-/// Reads what `-lp` prints: names, and under each its parameters with all their values. Each combination is a case.
+/// Parses the output of `-lp`: names, each followed by its parameters with all their values. Each
+/// combination is a case.
 fn list(text: &str) -> Result<Vec<Reported>> {
     let mut lines = text.lines().skip_while(|line| line.trim() != "Benchmarks:");
     lines.next().with_context(|| {

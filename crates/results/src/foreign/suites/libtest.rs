@@ -1,16 +1,17 @@
-//! Text of benchmarks of Rust's own test harness: `test NAME ... bench:       1,234 ns/iter (+/- 56)`.
+//! Output of Rust's built-in benchmarks: `test NAME ... bench:    1,234 ns/iter (+/- 56)`.
 //!
-//! The figure is a median over the samples of the harness, which it does not print; since Rust 1.79 with two decimals.
+//! The figure is the median over samples that the test harness does not print; since Rust 1.79 it
+//! has two decimals.
 
 use super::{Reported, excerpt, nanoseconds};
 use crate::foreign::utf8;
 use anyhow::{Context, Result};
 use speedwell_model::Cause;
 
-/// Reads what a benchmark program printed.
+/// Parses the output of a benchmark program.
 ///
 /// # Errors
-/// Not UTF-8, or a figure that is none.
+/// The output is not UTF-8, or a figure is not a number.
 pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
     let mut found = Vec::new();
     for (line, at) in utf8(bytes)?.lines().zip(1..) {

@@ -1,7 +1,8 @@
-//! What suites print of one process: google/benchmark, `go test`, criterion and the like, and suites that a table describes.
+//! Parses the output of benchmark frameworks for one process: google/benchmark, `go test`,
+//! criterion and the like, and frameworks described by a table.
 //!
-//! Decides what the output of a suite means, and nothing else: who starts it, and which of its results were wanted, is
-//! decided by the harness. Each reader is a function from bytes to [`Reported`]; a file has one of them.
+//! Decides only what the output means; the harness decides who starts a process and which results
+//! were wanted. Each reader is a function from bytes to [`Reported`], one per file.
 
 pub mod catch2;
 pub mod criterion;
@@ -20,29 +21,29 @@ use anyhow::{Result, anyhow, ensure};
 use speedwell_model::{Case, Cause, Metric, Sample, Value};
 use std::sync::Arc;
 
-/// A result of one case as its suite wrote it. A suite that repeats a case in one process writes several, which are
-/// samples of one run.
+/// Result of one case as written by its framework. A framework that repeats a case in one process
+/// writes several, which are samples of one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reported {
-    /// What the suite calls the case, as it is chosen on the command line; `None` where the output does not say, because
-    /// one process measures one case.
+    /// Name that selects the case on the framework's command line; `None` if the output does not
+    /// state it, because one process measures one case.
     pub name: Option<String>,
-    /// The case, where the name has parameters in it that the suite knows.
+    /// The case, if the name contains parameters that the framework knows.
     pub case: Option<Case>,
-    /// The metrics of the samples; the first one is compared.
+    /// Metrics of the samples; the first one is compared.
     pub metrics: Vec<Metric>,
-    /// The values: times in nanoseconds per iteration.
+    /// Values; times in nanoseconds per iteration.
     pub samples: Vec<Sample>,
-    /// Whole sentences about the values.
+    /// Notes on the values, as whole sentences.
     pub notes: Vec<String>,
-    /// What the suite says went wrong, or why it skipped the case.
+    /// Failure reported by the framework, or why it skipped the case.
     pub cause: Option<Cause>,
-    /// What else the suite says of the case, that may tell it apart from another one of its name.
+    /// Other facts about the case, which may distinguish it from others with the same name.
     pub details: Vec<(String, String)>,
 }
 
 impl Reported {
-    /// Nothing of the case of that name yet.
+    /// Creates an empty result for the case with that name.
     pub fn new(name: Option<String>) -> Reported {
         Reported {
             name,
@@ -55,10 +56,12 @@ impl Reported {
         }
     }
 
-    /// Adds a value of that measure, as the suite wrote it; of how many iterations it is the mean, if that is known.
+    /// Adds a value as written by the framework, with the number of iterations it is the mean of,
+    /// if known.
     ///
     /// # Errors
-    /// No measurement gives such a value: it is not finite, or a time or rate below zero. The message does not say where it stands.
+    /// The value is impossible: not finite, or a negative time or rate. The message does not name
+    /// its location.
     pub fn add(&mut self, measure: &Measure, value: f64, iterations: Option<f64>) -> Result<()> {
         let metric = &measure.metric;
         let value = value * measure.factor;
@@ -77,7 +80,7 @@ impl Reported {
         Ok(())
     }
 
-    /// What is wrong with its samples, which were not added one by one.
+    /// Returns what is wrong with samples that were not added individually, if anything.
     pub fn fault(&self) -> Option<String> {
         self.samples.iter().find_map(|sample| {
             let metric = self
@@ -89,10 +92,10 @@ impl Reported {
         })
     }
 
-    /// Adds the number at a place of a JSON text.
+    /// Adds a number from a JSON document.
     ///
     /// # Errors
-    /// It is none, or as for [`Reported::add`]; the message names the place.
+    /// The value is not a number, or as for [`Reported::add`]; the message names the location.
     pub fn add_node(
         &mut self,
         measure: &Measure,
@@ -106,17 +109,18 @@ impl Reported {
     }
 }
 
-/// A measure for nanoseconds per iteration.
+/// Returns a measure for nanoseconds per iteration.
 pub fn nanoseconds() -> Measure {
     Measure::of_unit("ns")
 }
 
-/// A measure for seconds per iteration.
+/// Returns a measure for seconds per iteration.
 pub fn seconds() -> Measure {
     Measure::of_unit("s")
 }
 
-/// The value of a parameter that a suite wrote as text: of a kind of its own only if it is handed back as the same text.
+/// Parses a parameter value that a framework wrote as text. It is typed only if it formats back to
+/// the same text.
 pub fn alike(text: &str) -> Value {
     let guessed = Value::guess(text);
     if guessed.plain() == text {
@@ -126,10 +130,10 @@ pub fn alike(text: &str) -> Value {
     }
 }
 
-/// Refuses what no measurement gives.
+/// Rejects impossible values.
 ///
 /// # Errors
-/// The value is not finite, or a time or rate below zero.
+/// The value is not finite, or a negative time or rate.
 pub fn check(metric: &Metric, value: f64) -> Result<()> {
     ensure!(value.is_finite(), "{value} is not a finite number");
     let unit = metric.unit.as_str();
@@ -138,13 +142,13 @@ pub fn check(metric: &Metric, value: f64) -> Result<()> {
     Ok(())
 }
 
-/// The first line that is not empty, for messages about output that cannot be read.
+/// Returns the first non-empty line, for messages about unreadable output.
 pub fn first_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty());
     excerpt(line.unwrap_or_default())
 }
 
-/// As much of a line as a message has room for.
+/// Shortens a line for a message.
 pub fn excerpt(line: &str) -> String {
     let line = line.trim();
     match line.char_indices().nth(LONGEST_EXCERPT) {
@@ -153,5 +157,5 @@ pub fn excerpt(line: &str) -> String {
     }
 }
 
-/// Letters of a line that a message repeats.
+/// Maximum length of a line quoted in a message.
 const LONGEST_EXCERPT: usize = 120;

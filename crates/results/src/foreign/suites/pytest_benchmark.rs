@@ -4,17 +4,18 @@ use super::{Reported, seconds};
 use crate::foreign::json::{self, Node};
 use anyhow::{Result, ensure};
 
-/// Reads the document of one process. A test is called what chooses it within its file.
+/// Parses the document of one process. A test is named by its selector within its file.
 ///
 /// # Errors
-/// It is not JSON, or something is missing or of another type; the message names the place.
+/// The document is not JSON, or a value is missing or of the wrong type; the message names the
+/// location.
 pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
     let parsed = json::parse(bytes)?;
     let all = Node::root(&parsed).need("benchmarks")?.elements()?;
     all.iter().map(benchmark).collect()
 }
 
-/// Reads one element of `benchmarks`.
+/// Parses an element of `benchmarks`.
 ///
 /// # Errors
 /// As for [`read`].
@@ -33,7 +34,7 @@ pub fn benchmark(benchmark: &Node<'_>) -> Result<Reported> {
         "'{}' is {count}, not a number of iterations",
         iterations.place()
     );
-    // Files that pytest-benchmark keeps itself (--benchmark-save) have no rounds unless these are asked for.
+    // Files stored by pytest-benchmark itself (--benchmark-save) only contain rounds on request.
     match (stats.get("data"), stats.get("median")) {
         (None, Some(median)) => {
             reported.add_node(&seconds(), &median, None)?;
@@ -51,7 +52,7 @@ pub fn benchmark(benchmark: &Node<'_>) -> Result<Reported> {
     Ok(reported)
 }
 
-/// The file of a test, its group, and what the test itself adds (`benchmark.extra_info`).
+/// Returns the file of a test, its group, and what the test itself adds (`benchmark.extra_info`).
 fn details(file: &str, benchmark: &Node<'_>) -> Vec<(String, String)> {
     let group = benchmark.text_of("group").ok().flatten();
     let mut details = vec![("file".to_owned(), file.to_owned())];

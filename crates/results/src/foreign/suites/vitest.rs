@@ -1,6 +1,8 @@
-//! JSON of `vitest bench --outputJson`, and what `vitest bench` prints of benchmarks that it skips, which lists them.
+//! JSON of `vitest bench --outputJson`, and the list that `vitest bench` prints of skipped
+//! benchmarks.
 //!
-//! Version 4 writes the mean of all iterations, and an empty list in the place of the iterations. Start at [`read`].
+//! Version 4 writes the mean of all iterations, and an empty list instead of the iterations. Start
+//! at [`read`].
 
 use super::{Reported, first_line};
 use crate::foreign::json::{self, Node};
@@ -9,10 +11,11 @@ use crate::foreign::utf8;
 use anyhow::{Result, bail};
 use speedwell_model::{Case, Cause};
 
-/// Reads the document of one process, or the list.
+/// Parses the document of one process, or the list.
 ///
 /// # Errors
-/// Neither, or something is missing or of another type; the message names the place or the first line.
+/// The bytes are neither, or a value is missing or of the wrong type; the message names the
+/// location or the first line.
 pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return list(utf8(bytes)?);
@@ -44,14 +47,15 @@ fn result(place: &str, benchmark: &Node<'_>) -> Result<Reported> {
     }
     if samples.is_empty() {
         let Some(mean) = benchmark.get("mean").filter(|mean| !mean.is_null()) else {
-            // It says so in no other way, and ends with success.
+            // vitest reports this in no other way, and exits with success.
             let reason =
                 "vitest wrote no figures of it, which it does where the function throws".to_owned();
             reported.cause = Some(Cause::Invalid { reason });
             return Ok(reported);
         };
         reported.add_node(&milliseconds, &mean, None)?;
-        // Without their number: what is true of every row of a table is said once.
+        // Omits the number of iterations, so that the note is the same for every row and shown
+        // once.
         if benchmark.number_of("sampleCount")?.is_some() {
             let note = "vitest reports the mean of its iterations, not each of them.";
             reported.notes.push(note.to_owned());
@@ -60,7 +64,8 @@ fn result(place: &str, benchmark: &Node<'_>) -> Result<Reported> {
     Ok(reported)
 }
 
-/// A benchmark in the group `FILE > OUTER > INNER`. It is chosen by the names with blanks between them, without the file.
+/// Creates the result for a benchmark in the group `FILE > OUTER > INNER`. It is selected by the
+/// names joined with blanks, without the file.
 fn named(place: &str, name: &str) -> Reported {
     let groups = place.split(" > ").skip(1);
     let path: Vec<&str> = groups.chain([name]).collect();
@@ -70,7 +75,7 @@ fn named(place: &str, name: &str) -> Reported {
     }
 }
 
-/// Groups stand one blank from the margin, what is in them three.
+/// Parses the list, in which groups are indented by one blank and benchmarks by three.
 fn list(text: &str) -> Result<Vec<Reported>> {
     let mut found: Vec<Reported> = Vec::new();
     let mut place = None;

@@ -1,8 +1,8 @@
 //! Results of google/benchmark programs: `--benchmark_out=F` or `--benchmark_format=json`.
 //!
-//! Decides what its rows stand for: each repetition becomes a run, because compare.py takes them
-//! for replicates too, with the remark that they share one process. It must not know where the file
-//! came from. Start at [`read`]. The format is json_schema_version 1 of the library's JSON reporter.
+//! Decides how rows are mapped: each repetition becomes a run, because compare.py treats them as
+//! replicates too, with the note that they share a process. Does not know where the file comes
+//! from. Start at [`read`]. The format is json_schema_version 1 of the library's JSON reporter.
 
 use crate::foreign::google_benchmark::{self, File, Kind, Row, context};
 use crate::foreign::json::{Content, Node};
@@ -15,17 +15,17 @@ use indexmap::IndexMap;
 use speedwell_model::{Case, Sample, Session, Value};
 use std::collections::HashSet;
 
-/// What is said of the coefficient and the RMS of a family.
+/// Note on the coefficient and the RMS of a family.
 const NOTE_ON_FIT: &str = "A fit of the times over all arguments of this family.";
 
-/// Whether bytes are of this kind.
+/// Returns whether the data have this format.
 pub fn recognises(file: &Content<'_>) -> bool {
-    // Other tools have a list of that name, too.
+    // Other tools have a list with this name, too.
     let has_row = || ROW_KEYS.iter().any(|key| file.has(3, key));
     file.begins_with("context") || (file.has(1, "benchmarks") && has_row())
 }
 
-/// Members that rows of this library have, each of them some version's.
+/// Keys of the library's rows, some of them specific to a version.
 const ROW_KEYS: [&str; 6] = [
     "real_time",
     "cpu_time",
@@ -35,11 +35,11 @@ const ROW_KEYS: [&str; 6] = [
     "error_occurred",
 ];
 
-/// Reads a whole file. What the user should know is added to `warnings`.
+/// Reads a whole file. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// The file is no JSON or of another version, or a value is missing, unknown or of another type;
-/// the message names its place.
+/// The file is not JSON or has another version, or a value is missing, unknown or of the wrong
+/// type; the message names its location.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let file = File::read(bytes)?;
     let context =
@@ -77,11 +77,11 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         .into_session(label, environment.unwrap_or_default(), started)
 }
 
-/// The name of a benchmark, and its place in the program if the file says it.
+/// Name of a benchmark, and its position in the program if the file states it.
 type Identity<'a> = (&'a str, Option<(u64, u64)>);
 
-/// The rows of each benchmark, in order of first appearance. An old file does not tell repetitions
-/// from aggregates but by the ends of names.
+/// Groups rows by benchmark, in order of first appearance. In files of old versions, only the
+/// suffix of the name distinguishes aggregates from repetitions.
 fn by_benchmark(rows: &[Row]) -> IndexMap<Identity<'_>, Vec<&Row>> {
     let names: HashSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
     let mut found: IndexMap<Identity<'_>, Vec<&Row>> = IndexMap::new();
@@ -95,14 +95,14 @@ fn by_benchmark(rows: &[Row]) -> IndexMap<Identity<'_>, Vec<&Row>> {
     found
 }
 
-/// The label of a benchmark, where all its rows have the same.
+/// Returns the label of a benchmark, if all its rows share it.
 fn shared_label(rows: &[&Row]) -> Option<(String, String)> {
     let label = rows.first()?.label()?;
     let is_shared = rows.iter().all(|row| row.label() == Some(label));
     is_shared.then(|| ("label".to_owned(), label.to_owned()))
 }
 
-/// What has been read so far.
+/// State of reading a file.
 #[derive(Default)]
 struct Reading<'a> {
     imported: Imported,
@@ -110,7 +110,8 @@ struct Reading<'a> {
     has_repetitions: bool,
     has_only_aggregates: bool,
     has_fits: bool,
-    /// Benchmarks whose wall time is well above their CPU time, and all that can be judged.
+    /// Number of benchmarks whose wall time is well above their CPU time, and of all for which this
+    /// is known.
     waiting: (usize, usize),
 }
 
@@ -149,8 +150,8 @@ impl Reading<'_> {
         self.fit(case, rows);
     }
 
-    /// The fit over all arguments of a family stands in two rows. Its coefficient means something
-    /// for one kind of growth only, so that is part of the case.
+    /// Adds the fit over all arguments of a family, which is spread over two rows. The case
+    /// includes the complexity class, because the coefficient depends on it.
     fn fit(&mut self, mut case: Case, rows: &[&Row]) {
         let figures = rows.iter().flat_map(|row| &row.fit);
         let samples: Vec<Sample> = figures
@@ -215,7 +216,7 @@ impl Reading<'_> {
     }
 }
 
-/// A line for a shell that runs this benchmark alone.
+/// Returns the shell command that runs only this benchmark.
 fn replay(executable: Option<&str>, name: &str) -> String {
     let filter = format!("--benchmark_filter={}", google_benchmark::filter(name));
     executable.map_or_else(String::new, |path| shell_words::join([path, &filter]))

@@ -1,4 +1,4 @@
-//! Rows of every kind that the library and its older versions write.
+//! Tests with rows of every kind, from current and older versions of the library.
 
 use super::*;
 use speedwell_model::Better;

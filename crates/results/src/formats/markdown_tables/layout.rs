@@ -1,24 +1,24 @@
-//! Where tables stand in a Markdown text, and below which headings.
+//! Finds the tables in a Markdown text, and the headings above them.
 //!
-//! Decides what is a row and what is a cell, as GitHub's extension of CommonMark does (GFM 0.29, section
-//! 4.10), and which units numbers have and what they are multiples of. It must not know metrics. Start at [`tables`] and
+//! Decides what is a row and a cell, following GitHub's extension of CommonMark (GFM 0.29, section
+//! 4.10), and parses numbers with units. Knows no metrics. Start at [`tables`] and
 //! [`Number::parse`].
 
 use crate::foreign::unit::Unit;
 
-/// A table of words.
+/// A table of text cells.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// The headings above it, the outermost first, without markup.
+    /// Headings above it, outermost first, without markup.
     pub headings: Vec<String>,
-    /// The cells of its first line.
+    /// Cells of the header row.
     pub columns: Vec<String>,
-    /// The other lines, each with as many cells as there are columns.
+    /// Cells of the other rows, each padded to the number of columns.
     pub rows: Vec<Vec<String>>,
 }
 
-/// All tables of a text, and a remark if its last row may be cut short. Such a row is left out, unless it
-/// has as many cells as it should and a bar at its end.
+/// Returns all tables of a text, and a warning if the last row may be truncated. Such a row is
+/// dropped, unless it has the expected number of cells and a bar at its end.
 pub fn tables(text: &str) -> (Vec<Table>, Option<String>) {
     let mut tables: Vec<Table> = Vec::new();
     let mut headings: Vec<(usize, String)> = Vec::new();
@@ -68,14 +68,14 @@ pub fn tables(text: &str) -> (Vec<Table>, Option<String>) {
 }
 
 impl Table {
-    /// A row with fewer cells than there are columns ends with empty ones; what is too much is ignored.
+    /// Adds a row. Missing cells are empty; surplus cells are ignored.
     fn add(&mut self, mut cells: Vec<String>) {
         cells.resize(self.columns.len(), String::new());
         self.rows.push(cells);
     }
 }
 
-/// `## Words` as its level and its words.
+/// Parses `## Words` into level and text.
 fn heading(line: &str) -> Option<(usize, String)> {
     let level = line.bytes().take_while(|byte| *byte == b'#').count();
     let words = line[level..].strip_prefix(' ')?;
@@ -92,7 +92,7 @@ fn is_delimiter(columns: &[String], cells: &[String]) -> bool {
     columns.len() == cells.len() && cells.iter().all(is_rule)
 }
 
-/// The cells of a line, without markup.
+/// Splits a line into cells, without markup.
 fn cells(line: &str) -> Vec<String> {
     let line = line.strip_prefix('|').unwrap_or(line);
     let line = if line.ends_with("\\|") {
@@ -121,7 +121,7 @@ fn push(cells: &mut [String], letter: char) {
     }
 }
 
-/// Words without the marks of code, emphasis and links.
+/// Removes the markup of code, emphasis and links.
 fn plain(text: &str) -> String {
     let mut words = String::new();
     let mut rest = text.trim();
@@ -145,17 +145,17 @@ fn plain(text: &str) -> String {
         .to_owned()
 }
 
-/// A number as printed, which keeps its digits until its unit is known.
+/// A number as printed. Keeps its digits until its unit is known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Number {
     digits: String,
-    /// Its own unit, if it has one.
+    /// Unit next to the number, if any.
     pub unit: Option<Unit>,
 }
 
 impl Number {
-    /// Reads `62.17 ms`, `54,620` or `8.54`. `None` if it is no number without a sign, or its unit is not
-    /// known.
+    /// Parses `62.17 ms`, `54,620` or `8.54`. Returns `None` for a signed number, an unknown unit,
+    /// or anything else.
     pub fn parse(text: &str) -> Option<Number> {
         let text = text.trim();
         let end = text.find(|letter: char| !letter.is_ascii_digit() && !".,".contains(letter));
@@ -169,7 +169,7 @@ impl Number {
         is_finite.then_some(Number { digits, unit })
     }
 
-    /// The value in the stored unit, as near to the printed digits as a number can be.
+    /// Returns the value in the stored unit, as close to the printed digits as a float can be.
     pub fn value(&self, unit: Unit) -> f64 {
         let value: f64 = format!("{}e{}", self.digits, unit.tens)
             .parse()
@@ -177,7 +177,7 @@ impl Number {
         value * f64::powi(2.0, unit.twos)
     }
 
-    /// Digits behind the point.
+    /// Returns the number of digits after the decimal point.
     pub fn decimals(&self) -> usize {
         self.digits
             .split_once('.')
@@ -185,7 +185,7 @@ impl Number {
     }
 }
 
-/// Commas may stand between thousands only.
+/// Removes commas, which may only separate thousands.
 fn without_separators(digits: &str) -> Option<String> {
     let (whole, _) = digits.split_once('.').unwrap_or((digits, ""));
     let mut groups = whole.split(',');

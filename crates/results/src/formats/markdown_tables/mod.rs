@@ -1,9 +1,10 @@
-//! Tables of figures in Markdown, as they are published: a whole document or a pasted table.
+//! Published tables of figures in Markdown: a whole document or a pasted table.
 //!
-//! Decides that a row is a case, a column a variant and a cell one run, and that the tables of a section
-//! are joined by the names of rows and columns, never by position. It must not judge the figures. Start
-//! at [`read`]. The metric of a number is decided by the heading of its column or its table, else by its unit; how many bytes a
-//! megabyte has by the sizes of responses, which are whole numbers of bytes.
+//! Decides that a row is a case, a column a variant and a cell a run, and that tables of a section
+//! are joined by the names of rows and columns, never by position. Does not judge the figures.
+//! Start at [`read`]. The metric of a number follows from the heading of its column or table, else
+//! from its unit; the size of a megabyte from the sizes of responses, which are whole numbers of
+//! bytes.
 
 use crate::foreign::beginning;
 use crate::foreign::unit::{Quantity, Unit, unit_at_end};
@@ -17,18 +18,18 @@ use std::sync::Arc;
 
 mod layout;
 
-/// Whether there is a table of figures in the text.
+/// Returns whether the text contains a table of figures.
 pub fn recognises(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(beginning(bytes));
     let (tables, _) = layout::tables(&text);
     !figures_of(&tables).is_empty()
 }
 
-/// Reads all tables of figures, one session for the tables of a section that have the same columns. What
-/// was assumed or left out is added to `warnings`.
+/// Reads all tables of figures, as one session per group of tables of a section with the same
+/// columns. Adds messages about assumptions and dropped content to `warnings`.
 ///
 /// # Errors
-/// There is no table of figures.
+/// The text has no table of figures.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let text = crate::foreign::utf8(bytes)?;
     let (tables, cut) = layout::tables(text);
@@ -55,7 +56,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec
     Ok(sessions)
 }
 
-/// Whether two tables tell different metrics of the same things.
+/// Returns whether two tables hold different metrics of the same things.
 fn belongs(one: &Figures, other: &Figures) -> bool {
     let columns = |table: &Figures| -> HashSet<String> { table.columns.iter().cloned().collect() };
     let rows = |table: &Figures| -> HashSet<String> {
@@ -69,7 +70,7 @@ fn belongs(one: &Figures, other: &Figures) -> bool {
         && shared > 0
 }
 
-/// The tables of one group as a session: a cell of each table with the same names is the same run.
+/// Joins the tables of a group into a session: cells with the same names are the same run.
 fn joined(label: &str, group: &[Figures]) -> Session {
     let variants = group[0].columns.iter().map(Variant::plain).collect();
     let mut metrics: Vec<Metric> = Vec::new();
@@ -86,7 +87,7 @@ fn joined(label: &str, group: &[Figures]) -> Session {
                 runs.len() - 1
             });
             let known = runs[place].samples.iter();
-            // The same metric twice would make two samples of one run.
+            // A repeated metric would add a second sample to the run.
             if !known.clone().any(|s| *s.metric == *cell.metric.name) {
                 let name = Arc::from(cell.metric.name.as_str());
                 runs[place].samples.push(sample(&name, cell.value));
@@ -126,47 +127,47 @@ const MISSING: [&str; 6] = ["", "-", "–", "—", "n/a", "?"];
 /// A table of figures.
 #[derive(Debug)]
 pub struct Figures {
-    /// The headings above it that do not name a metric.
+    /// Headings above it that do not name a metric.
     pub section: Vec<String>,
     /// The variants.
     pub columns: Vec<String>,
-    /// Its figures, column by column.
+    /// Figures, column by column.
     pub cells: Vec<Cell>,
-    /// Whether its values are bytes per second of which nobody says how many one has.
+    /// Whether its values are bandwidths with an unknown size of a megabyte.
     pub is_vague: bool,
-    /// What was assumed or left out.
+    /// Assumptions and dropped content.
     pub remarks: Vec<String>,
 }
 
-/// One figure.
+/// A figure.
 #[derive(Debug)]
 pub struct Cell {
-    /// The case.
+    /// Name of the case.
     pub row: String,
-    /// The variant.
+    /// Name of the variant.
     pub column: String,
-    /// How many rows of that name came before.
+    /// Number of earlier rows with this name.
     pub occurrence: usize,
-    /// What was measured.
+    /// Measured metric.
     pub metric: Metric,
-    /// The value in the metric's unit.
+    /// Value in the metric's unit.
     pub value: f64,
-    /// The value as printed.
+    /// Value as printed.
     pub number: Number,
 }
 
-/// What a heading says that numbers are.
+/// Kind of figures that a heading names.
 #[derive(Debug, Clone, PartialEq)]
 enum Named {
     Requests,
     Throughput,
-    /// The name of the metric.
+    /// Name of the metric.
     Latency(String),
 }
 
-/// All tables of figures.
+/// Returns all tables of figures.
 fn figures_of(tables: &[Table]) -> Vec<Figures> {
-    // `Throughput` beside `Requests` are bytes; by itself it is a rate.
+    // `Throughput` beside `Requests` means bytes; alone it is a rate.
     let counts = |table: &Table| -> bool {
         let heading = table.headings.last();
         heading.is_some_and(|words| named(words) == Some(Named::Requests))
@@ -204,7 +205,7 @@ fn named(words: &str) -> Option<Named> {
     if words.starts_with("request") || words == "rps" || words.starts_with("req/s") {
         return Some(Named::Requests);
     }
-    // By itself, a statistic is one of latencies.
+    // A statistic alone refers to latency.
     parts.retain(|part| *part != "percentile");
     match parts[..] {
         [only] => statistic(only).map(Named::Latency),
@@ -212,10 +213,10 @@ fn named(words: &str) -> Option<Named> {
     }
 }
 
-/// What stands between the words of a heading. An underscore does, too, but not in `p99_9`.
+/// Separators of the words of a heading. An underscore is one, too, but not in `p99_9`.
 const SEPARATORS: [char; 7] = [' ', '(', ')', '[', ']', ',', ':'];
 
-/// The metric of a word such as `p99.9`, `90%`, `75th`, `median` or `max`.
+/// Returns the metric for a word such as `p99.9`, `90%`, `75th`, `median` or `max`.
 fn statistic(word: &str) -> Option<String> {
     let word = word.strip_prefix("latency_").unwrap_or(word);
     let name = match word {
@@ -240,7 +241,7 @@ fn percentile_of(word: &str) -> Option<String> {
     (is_number && is_percent).then(|| percentile(&percent))
 }
 
-/// The figures of a table; `None` if it holds none, or something else.
+/// Returns the figures of a table; `None` if it has none or contains anything else.
 fn figures(table: &Table, is_beside_requests: bool) -> Option<Figures> {
     let is_name = |row: &Vec<String>| !row[0].is_empty() && Number::parse(&row[0]).is_none();
     if !table.rows.iter().all(is_name) {
@@ -265,7 +266,7 @@ fn figures(table: &Table, is_beside_requests: bool) -> Option<Figures> {
     };
     for (at, ((name, unit), words)) in others.into_iter().zip(by_column).enumerate() {
         if are_metrics && words.is_none() {
-            // What is computed from other figures is left out anyway.
+            // Derived figures are dropped anyway.
             let is_derived = unit.is_some_and(|unit| unit.quantity == Quantity::Derived);
             if !is_derived {
                 figures.remark(format!(
@@ -286,29 +287,30 @@ fn figures(table: &Table, is_beside_requests: bool) -> Option<Figures> {
     (!figures.cells.is_empty()).then_some(figures)
 }
 
-/// Whether the columns of a table are metrics: all of them, or several beside others. Columns of the same metric are variants.
+/// Returns whether the columns of a table are metrics: all of them, or several among others.
+/// Columns of the same metric are variants.
 fn are_metrics(columns: &[Option<Named>]) -> bool {
     let known: Vec<&Named> = columns.iter().flatten().collect();
     let is_repeated = (1..known.len()).any(|at| known[..at].contains(&known[at]));
     !is_repeated && !known.is_empty() && (known.len() > 1 || known.len() == columns.len())
 }
 
-/// A column behind the names.
+/// A column of figures.
 struct Column<'a> {
-    /// Its place in the table.
+    /// Index of the column.
     at: usize,
-    /// The variant of its figures.
+    /// Variant of its figures.
     variant: &'a str,
-    /// What they are, if words say so.
+    /// Kind of its figures, if the headings name it.
     words: Option<Named>,
-    /// The unit of those that have none of their own.
+    /// Unit of figures without their own.
     unit: Option<Unit>,
-    /// Whether the section counts requests as well.
+    /// Whether the section also has a table of requests.
     is_beside_requests: bool,
 }
 
 impl Figures {
-    /// Adds the figures of a column; `None` if something else is in it.
+    /// Adds the figures of a column; `None` if it contains anything else.
     fn add(&mut self, table: &Table, column: &Column<'_>) -> Option<()> {
         let mut counts: HashMap<&str, usize> = HashMap::new();
         let mut missing = 0;
@@ -368,8 +370,8 @@ impl Figures {
     }
 }
 
-/// The metric and the unit of a number. The metric is missing for what is computed from other figures,
-/// the unit where bytes per second have none.
+/// Metric and unit of a number. The metric is `None` for derived figures, the unit for bandwidths
+/// without one.
 type Meaning = (Option<Metric>, Option<Unit>);
 
 fn meaning(words: Option<&Named>, unit: Option<Unit>, is_beside_requests: bool) -> Option<Meaning> {
@@ -393,11 +395,11 @@ fn meaning(words: Option<&Named>, unit: Option<Unit>, is_beside_requests: bool) 
     Some((Some(found.0), found.1))
 }
 
-/// Averages of rates and of bytes over seconds do not divide into whole numbers quite, so a few rows may
-/// miss by chance; the right unit has this many times fewer of them.
+/// Required ratio of misfits between the units. Averages of rates and of bytes do not divide into
+/// exact whole numbers, so even the right unit has a few misfits by chance.
 const MUCH_BETTER: usize = 4;
 
-/// Gives the values without a unit their unit. What was assumed is added to `remarks`.
+/// Determines the unit of values without one. Adds the assumptions to `remarks`.
 fn settle_bytes(group: &mut [Figures], remarks: &mut Vec<String>) {
     let Some(at) = group.iter().position(|table| table.is_vague) else {
         return;
@@ -426,7 +428,7 @@ fn settle_bytes(group: &mut [Figures], remarks: &mut Vec<String>) {
     }
 }
 
-/// How many cells have no whole number of bytes per response within their rounding.
+/// Counts the cells for which no whole number of bytes per response is within rounding.
 fn misfits(group: &[Figures], bytes: &Figures, unit: Unit) -> usize {
     let step = |cells: &[Cell]| {
         let decimals = cells.iter().map(|cell| cell.number.decimals()).max();

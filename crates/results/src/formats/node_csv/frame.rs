@@ -1,7 +1,7 @@
-//! The rows of a scatter file by columns: what a parameter study needs.
+//! Columnar form of a scatter file, for parameter studies.
 //!
-//! Decides how the texts of a column are held (each different one once); it must not know what a
-//! text means. Start at [`Frame::read`].
+//! Decides how the texts of a column are stored (each distinct text once). Does not interpret them.
+//! Start at [`Frame::read`].
 
 use super::reader::{Reader, Row};
 use crate::foreign::readable::plain_source;
@@ -11,34 +11,34 @@ use anyhow::{Result, bail};
 use indexmap::IndexSet;
 use std::io::Read;
 
-/// The columns of a scatter file.
+/// Columns of a scatter file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Frame {
-    /// The name of the benchmark, a column like any other except that it is never pooled.
+    /// Benchmark names, a column like any other except that it is never pooled.
     pub filenames: Column,
     /// One column per parameter.
     pub columns: Vec<Column>,
     /// Operations per second, one per row.
     pub rates: Vec<f64>,
-    /// Lines that were no rows.
+    /// Skipped lines.
     pub skipped: Skipped,
-    /// Rows whose rate is missing or not finite; they are not in the columns.
+    /// Number of rows whose rate is missing or not finite; they are not in the columns.
     pub without_rate: u64,
 }
 
-/// The texts of one parameter.
+/// Texts of a parameter.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Column {
-    /// The parameter.
+    /// Name of the parameter.
     pub name: String,
-    /// The different texts, in order of first appearance.
+    /// Distinct texts, in order of first appearance.
     pub texts: IndexSet<String>,
-    /// For each row the index of its text.
+    /// Index of the text of each row.
     pub codes: Vec<usize>,
 }
 
 impl Column {
-    /// A column without rows.
+    /// Creates an empty column.
     pub fn new(name: impl Into<String>) -> Column {
         Column {
             name: name.into(),
@@ -46,7 +46,7 @@ impl Column {
         }
     }
 
-    /// Adds a row.
+    /// Appends a row.
     pub fn push(&mut self, text: &str) {
         let code = match self.texts.get_index_of(text) {
             Some(code) => code,
@@ -57,11 +57,11 @@ impl Column {
 }
 
 impl Frame {
-    /// Reads the output of `scatter.js`.
+    /// Reads output of `scatter.js`.
     ///
     /// # Errors
-    /// The source cannot be read, is empty, of another kind, without results, or a second header
-    /// announces other columns.
+    /// The source cannot be read, is empty, of another kind, has no results, or has a second header
+    /// with other columns.
     pub fn read(source: impl Read) -> Result<Frame> {
         let mut reader = Reader::new(plain_source(source)?);
         let mut frame = Frame::default();
@@ -94,7 +94,7 @@ impl Frame {
         Ok(())
     }
 
-    /// Adds one row; `texts` has one text per column.
+    /// Appends a row; `texts` has one text per column.
     pub fn push(
         &mut self,
         filename: &str,
@@ -112,7 +112,7 @@ impl Frame {
         self.rates.push(rate);
     }
 
-    /// The column of that name.
+    /// Returns the column with that name.
     pub fn column(&self, name: &str) -> Option<&Column> {
         match name {
             "filename" => Some(&self.filenames),
@@ -120,12 +120,12 @@ impl Frame {
         }
     }
 
-    /// The benchmark's name in the first row; empty without rows.
+    /// Returns the benchmark name of the first row; empty without rows.
     pub fn filename(&self) -> &str {
         self.filenames.texts.first().map_or("", String::as_str)
     }
 
-    /// What was left out, one sentence each.
+    /// Returns warnings about dropped content, one sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let without_rate = (self.without_rate > 0).then(|| {
             format!(

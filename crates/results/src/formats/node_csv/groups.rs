@@ -1,8 +1,8 @@
-//! The rates of a compare file, by case and side: what a table of comparisons needs, and no more.
+//! Rates of a compare file by case and side, for comparison tables.
 //!
-//! Decides how a million rows are held compactly: one name per case, eight bytes per row. It must
-//! not know statistics. Names are kept as bytes, exactly as they stand in the file, because such a
-//! table compares texts and not cases. Start at [`Groups::read`].
+//! Decides how to store a million rows compactly: one name per case, eight bytes per row. Knows no
+//! statistics. Names are the exact bytes of the file, because such a table compares texts, not
+//! cases. Start at [`Groups::read`].
 
 use super::reader::Reader;
 use crate::foreign::readable::plain_source;
@@ -12,21 +12,21 @@ use anyhow::{Result, bail};
 use indexmap::IndexMap;
 use std::io::Read;
 
-/// The two programs that `compare.js` compares.
+/// One of the two programs that `compare.js` compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// `--old`, the reference.
+    /// `--old`, the baseline.
     Old,
     /// `--new`.
     New,
 }
 
-/// The rates of one case.
+/// Rates of a case.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rates {
-    /// Operations per second of the reference, in order of appearance.
+    /// Operations per second of the baseline, in file order.
     pub old: Vec<f64>,
-    /// Operations per second of the other side.
+    /// Operations per second of the candidate.
     pub new: Vec<f64>,
 }
 
@@ -34,21 +34,21 @@ pub struct Rates {
 #[derive(Debug, Clone, Default)]
 pub struct Groups {
     groups: IndexMap<Box<[u8]>, Rates>,
-    /// The index of the case that the next row most likely belongs to.
+    /// Index of the case to which the next row most likely belongs.
     expected: usize,
-    /// Lines that were no rows.
+    /// Skipped lines.
     pub skipped: Skipped,
-    /// Rows of neither `old` nor `new`.
+    /// Number of rows of neither `old` nor `new`.
     pub of_other_binaries: u64,
-    /// Rows whose rate is missing or not finite.
+    /// Number of rows whose rate is missing or not finite.
     pub without_rate: u64,
 }
 
 impl Groups {
-    /// Reads the output of `compare.js`.
+    /// Reads output of `compare.js`.
     ///
     /// # Errors
-    /// The source cannot be read, is empty, of another kind, or without results.
+    /// The source cannot be read, is empty, of another kind, or has no results.
     pub fn read(source: impl Read) -> Result<Groups> {
         let mut reader = Reader::new(plain_source(source)?);
         let mut groups = Groups::default();
@@ -76,7 +76,7 @@ impl Groups {
         Ok(groups)
     }
 
-    /// Adds one row; `name` is `filename configuration`.
+    /// Adds a row; `name` is `filename configuration`.
     pub fn add(&mut self, name: &[u8], side: Side, rate: f64) {
         if !rate.is_finite() {
             self.without_rate += 1;
@@ -91,10 +91,10 @@ impl Groups {
         }
     }
 
-    /// The index of a case, which is added if it is new.
+    /// Returns the index of a case, adding it if needed.
     ///
-    /// The drivers go through the cases of a file in the same order again and again, so the case
-    /// behind the last one is tried first: comparing a name costs less than hashing it.
+    /// The drivers cycle through the cases in a fixed order, so the successor of the last case is
+    /// tried first: comparing names is cheaper than hashing them.
     fn index(&mut self, name: &[u8]) -> usize {
         match self.groups.get_index(self.expected) {
             Some((expected, _)) if **expected == *name => self.expected,
@@ -105,22 +105,22 @@ impl Groups {
         }
     }
 
-    /// Name and rates of each case, in order of first appearance.
+    /// Returns name and rates of each case, in order of first appearance.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &Rates)> {
         self.groups.iter().map(|(name, rates)| (&**name, rates))
     }
 
-    /// Number of cases.
+    /// Returns the number of cases.
     pub fn len(&self) -> usize {
         self.groups.len()
     }
 
-    /// Whether there is no case.
+    /// Returns whether there are no cases.
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
 
-    /// What was left out, one sentence each.
+    /// Returns warnings about dropped content, one sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let counted = |count: u64, what: &str| {
             (count > 0).then(|| {

@@ -1,24 +1,25 @@
-//! Values and figures in the text forms that the Node.js drivers put into their results, and back.
+//! Formats and parses values and figures as the Node.js drivers write them.
 //!
-//! [`json`] gives what `JSON.stringify` gives, [`inspect`] what `util.inspect` gives, so that rows equal those of the original to
-//! the byte; [`parse_configuration`] reads both (`n=1000 encoding='utf8'`), where splitting at blanks would be wrong, because
-//! values contain blanks (`s='x y'`). A time is kept in whole nanoseconds, because that is what was measured: the text is its
-//! exact decimal form. The form of a result file is decided by its writer.
+//! [`json`] matches `JSON.stringify` and [`inspect`] matches `util.inspect`, so that rows are
+//! byte-identical to the originals. [`parse_configuration`] reads both (`n=1000 encoding='utf8'`);
+//! splitting at blanks would be wrong, because values may contain blanks (`s='x y'`). Times are
+//! whole nanoseconds, as they were measured; their text is the exact decimal form. The layout of a
+//! result file is decided by its writer.
 
 use speedwell_model::Value;
 
-/// The value as `JSON.stringify` writes it.
+/// Formats a value like `JSON.stringify`.
 pub fn json(value: &Value) -> String {
     match value {
         Value::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
-        // JSON has no other word for a number that is not finite.
+        // JSON cannot express a number that is not finite.
         Value::Number(number) if !number.is_finite() => "null".to_owned(),
         Value::Number(number) => number_text(*number),
         Value::Bool(truth) => truth.to_string(),
     }
 }
 
-/// The value as `util.inspect` writes it.
+/// Formats a value like `util.inspect`.
 pub fn inspect(value: &Value) -> String {
     match value {
         Value::Text(text) => inspect_text(text),
@@ -28,11 +29,12 @@ pub fn inspect(value: &Value) -> String {
     }
 }
 
-/// `util.inspect` cuts texts here (its option `maxStringLength`), in UTF-16 units.
+/// Length at which `util.inspect` truncates strings (its option `maxStringLength`), in UTF-16
+/// units.
 const LONGEST_TEXT: usize = 10_000;
 
-/// `util.inspect` breaks texts with line ends that are longer than this: its option `breakLength`
-/// of 80 less 4. Observed with Node.js 18.20, 20.20 and 26.10.
+/// Length above which `util.inspect` breaks multi-line strings: its option `breakLength` of 80,
+/// minus 4. Observed with Node.js 18.20, 20.20 and 26.10.
 const LONGEST_LINE: usize = 76;
 
 fn inspect_text(text: &str) -> String {
@@ -49,7 +51,7 @@ fn inspect_text(text: &str) -> String {
     broken_lines(text, length)
 }
 
-/// The longest beginning of `text` that has at most `units` UTF-16 units.
+/// Returns the longest prefix of `text` with at most `units` UTF-16 units.
 fn first_units(text: &str, units: usize) -> &str {
     let mut length = 0;
     let end = text.char_indices().find(|(_, c)| {
@@ -71,7 +73,7 @@ fn broken_lines(text: &str, length: usize) -> String {
     }
 }
 
-/// The text in the first kind of quotes that it does not contain: single, double, back-ticks.
+/// Quotes a text with the first kind of quote it does not contain: single, double, backtick.
 fn quoted(text: &str) -> String {
     let quote = if !text.contains('\'') {
         '\''
@@ -101,10 +103,10 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// The number that `text` stands for.
+/// Parses a number.
 ///
-/// Words that JavaScript prints where a number is missing (`null`, `undefined`, `NaN`) are NaN;
-/// anything else that is no number is `None`.
+/// The words that JavaScript prints for a missing number (`null`, `undefined`, `NaN`) are NaN;
+/// anything else that is not a number is `None`.
 pub fn parse_number(text: &[u8]) -> Option<f64> {
     match text {
         [b'0'..=b'9' | b'-' | b'.', ..] => std::str::from_utf8(text).ok()?.parse().ok(),
@@ -114,7 +116,7 @@ pub fn parse_number(text: &[u8]) -> Option<f64> {
     }
 }
 
-/// The figure in a column of numbers, as R reads it: an empty field and `NA` are missing figures, which are NaN here.
+/// Parses a figure in a numeric column like R: an empty field and `NA` are missing and become NaN.
 pub fn figure(text: &[u8]) -> Option<f64> {
     match text {
         b"" | b"NA" => Some(f64::NAN),
@@ -122,7 +124,7 @@ pub fn figure(text: &[u8]) -> Option<f64> {
     }
 }
 
-/// Whether [`parse_number`] would find a number, without the work of finding out which.
+/// Returns whether [`parse_number`] would succeed, without computing the number.
 pub fn is_number(text: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
     match text {
@@ -133,13 +135,14 @@ pub fn is_number(text: &[u8]) -> bool {
     }
 }
 
-/// The shortest text that reads back as the same number, in JavaScript's form (`1e+21`, `0.05`).
+/// Returns the shortest text that reads back as the same number, in JavaScript's format (`1e+21`,
+/// `0.05`).
 pub fn number_text(number: f64) -> String {
     ryu_js::Buffer::new().format(number).to_owned()
 }
 
-/// Seconds with exactly nine digits after the point; `NaN` where the time is not known, which is
-/// the one word that programs reading a column of numbers understand.
+/// Formats seconds with exactly nine decimals; an unknown time is `NaN`, the one word that programs
+/// accept in a numeric column.
 pub fn seconds_text(elapsed_ns: Option<u64>) -> String {
     match elapsed_ns {
         Some(ns) => format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000),
@@ -147,10 +150,10 @@ pub fn seconds_text(elapsed_ns: Option<u64>) -> String {
     }
 }
 
-/// Nanoseconds in a text of seconds; `None` where it is no time.
+/// Parses seconds into nanoseconds; `None` if the text is not a time.
 pub fn nanoseconds(seconds: &[u8]) -> Option<u64> {
     exact_nanoseconds(seconds).or_else(|| {
-        // Older drivers wrote a plain number of seconds, sometimes with more than nine digits.
+        // Older drivers wrote a plain number of seconds, sometimes with more than nine decimals.
         let ns = (parse_number(seconds)? * 1e9).round();
         (0.0..=2f64.powi(63)).contains(&ns).then_some(ns as u64)
     })
@@ -168,21 +171,21 @@ fn exact_nanoseconds(seconds: &[u8]) -> Option<u64> {
     whole.checked_mul(1_000_000_000)?.checked_add(fraction)
 }
 
-/// Why a text is no configuration.
+/// Why a configuration cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigurationError {
     /// A word without `=`.
     #[error("'{0}' is not of the form name=value")]
     NotAPair(String),
-    /// A quoted value that does not end, or goes on behind its end.
+    /// A quoted value that is unterminated, or followed by other text.
     #[error("the quoted value at '{0}' does not end properly")]
     BadQuote(String),
-    /// A backslash followed by something that JavaScript never writes.
+    /// A backslash followed by something JavaScript never writes.
     #[error("'{0}' begins with an unknown escape sequence")]
     BadEscape(String),
 }
 
-/// The parameters and values of `text`, in order.
+/// Parses the parameters and values of `text`, in order.
 ///
 /// # Errors
 /// The text is not a list of `name=value` separated by blanks.
@@ -210,9 +213,9 @@ pub fn parse_configuration(text: &str) -> Result<Vec<(String, Value)>, Configura
     Ok(values)
 }
 
-/// The value of a word without quotes.
+/// Parses an unquoted value.
 ///
-/// `null` is what JSON makes of numbers that are not finite.
+/// `null` is how JSON writes a number that is not finite.
 pub fn bare(word: &str) -> Value {
     match word {
         "true" => Value::Bool(true),
@@ -223,8 +226,8 @@ pub fn bare(word: &str) -> Value {
     }
 }
 
-/// Reads one string, which `util.inspect` may have broken at its line ends: `'a\n' +` and the next
-/// line `  'b'`.
+/// Parses a string, which `util.inspect` may have broken at its line ends: `'a\n' +` and on the
+/// next line `  'b'`.
 fn string(text: &str) -> Result<(Value, &str), ConfigurationError> {
     let mut decoded = String::new();
     let mut rest = text;
@@ -240,7 +243,7 @@ fn string(text: &str) -> Result<(Value, &str), ConfigurationError> {
     }
 }
 
-/// Decodes one quoted piece at the front of `text`; returns what follows it.
+/// Decodes a quoted piece at the front of `text`; returns the rest.
 fn piece<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, ConfigurationError> {
     let unended = || ConfigurationError::BadQuote(shorten(text));
     let quote = text.chars().next().ok_or_else(unended)?;
@@ -256,7 +259,7 @@ fn piece<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, Configurati
     }
 }
 
-/// Decodes the escape sequence at the front of `text`; returns what follows it.
+/// Decodes an escape sequence at the front of `text`; returns the rest.
 fn escape<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, ConfigurationError> {
     let unknown = || ConfigurationError::BadEscape(shorten(text));
     let letter = text.chars().nth(1).ok_or_else(unknown)?;
@@ -280,8 +283,8 @@ fn escape<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, Configurat
     Ok(&text[1 + letter.len_utf8()..])
 }
 
-/// `\uD83D\uDE00` and the like. A half of a pair without the other half, which no Rust text can
-/// hold, becomes the replacement character.
+/// Decodes `\uD83D\uDE00` and the like. An unpaired surrogate, which a Rust string cannot hold,
+/// becomes the replacement character.
 fn unicode<'a>(text: &'a str, decoded: &mut String) -> Option<&'a str> {
     let first = hex(text, 2, 4)?;
     let second = text[6..].strip_prefix("\\u").and_then(|_| hex(text, 8, 4));
@@ -302,7 +305,7 @@ fn hex(text: &str, start: usize, digits: usize) -> Option<u16> {
     all_hex.then(|| u16::from_str_radix(digits, 16).ok())?
 }
 
-/// Enough of a text to find the place, not so much as to fill the screen.
+/// Shortens a text to what is needed to find it, for messages.
 fn shorten(text: &str) -> String {
     text.chars().take(40).collect()
 }

@@ -1,9 +1,9 @@
 //! Result files of the Node.js core benchmark drivers: `run.js`, `compare.js` and `scatter.js`.
 //!
-//! Decides how their CSV is read and written; it must not know what is done with the figures.
-//! Start at [`reader::Reader`] for rows one by one, at [`sessions::read`] for a whole session, at
-//! [`rows`] for writing. [`groups`] and [`frame`] are the two shapes in which tables of large files
-//! want the rows, without a session in between.
+//! Decides how their CSV is read and written. Does not know how the figures are used. Start at
+//! [`reader::Reader`] for individual rows, at [`sessions::read`] for a whole session, at [`rows`]
+//! for writing. [`groups`] and [`frame`] are compact forms for tables of large files, without a
+//! session in between.
 
 use crate::formats::node_csv::record::{Field, Scan, scan};
 
@@ -20,7 +20,7 @@ pub use groups::{Groups, Side};
 pub use reader::{Reader, Row};
 pub use rows::Measured;
 
-/// The columns of a file.
+/// Columns of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Layout {
     /// `run.js --format csv`: filename, configuration, rate, time.
@@ -29,15 +29,15 @@ pub enum Layout {
     Compare,
     /// `scatter.js`: filename, one column per parameter, rate, time.
     Scatter {
-        /// The parameters in the order of their columns.
+        /// Parameters in column order.
         parameters: Vec<String>,
     },
 }
 
 impl Layout {
-    /// The layout that a record announces, if it is a header.
+    /// Returns the layout that a record announces, if it is a header.
     pub fn of_header(record: &[u8], fields: &[Field]) -> Option<Layout> {
-        // Rows are far more frequent than headers and never begin with these words.
+        // Fast path: rows are far more frequent than headers and never begin with these words.
         if !matches!(fields.first()?.raw(record), b"binary" | b"filename") {
             return None;
         }
@@ -53,7 +53,7 @@ impl Layout {
         }
     }
 
-    /// How many columns a row has.
+    /// Returns the number of columns per row.
     pub fn columns(&self) -> usize {
         match self {
             Layout::Run => 4,
@@ -63,7 +63,7 @@ impl Layout {
     }
 }
 
-/// The first header among the lines of `bytes`, which may begin with other text.
+/// Returns the first header in `bytes`, which may begin with other text.
 pub fn first_header(bytes: &[u8]) -> Option<Layout> {
     let mut fields = Vec::new();
     bytes
@@ -77,7 +77,7 @@ pub fn first_header(bytes: &[u8]) -> Option<Layout> {
         })
 }
 
-/// What some editors put before the first line of a UTF-8 file.
+/// UTF-8 byte order mark, which some editors prepend.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[cfg(test)]

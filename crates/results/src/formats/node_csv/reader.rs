@@ -1,8 +1,8 @@
-//! Reads the rows of a Node.js benchmark CSV one after the other, in constant memory.
+//! Streaming reader for the rows of a Node.js benchmark CSV, in constant memory.
 //!
-//! Decides which lines are rows: everything else that stands between them (output of benchmarks,
-//! repeated headers of files put behind one another) is passed over, and counted unless it is a
-//! header. It must not know cases or sessions. Start at [`Reader::next_row`].
+//! Decides which lines are rows. All other lines (output of benchmarks, repeated headers in
+//! concatenated files) are skipped, and counted unless they are headers. Knows neither cases nor
+//! sessions. Start at [`Reader::next_row`].
 
 use super::javascript;
 use super::record::{Field, Scan, scan};
@@ -13,17 +13,17 @@ use std::borrow::Cow;
 use std::io::{self, Read};
 use std::ops::Range;
 
-/// Bytes asked for at a time; the pipe of a shell holds 64 KiB.
+/// Read size in bytes; the pipe of a shell holds 64 KiB.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// No row is longer; a longer "row" is text that happens to begin with a quote.
+/// Maximum length of a row; a longer "row" is text that happens to begin with a quote.
 const LONGEST_ROW_BYTES: usize = 1024 * 1024;
 
-/// A streaming reader of rows.
+/// Streaming reader of rows.
 pub struct Reader<R> {
     source: R,
     buffer: Vec<u8>,
-    /// The bytes of `buffer` that are not consumed yet.
+    /// The unconsumed part of `buffer`.
     unread: Range<usize>,
     at_end: bool,
     fields: Vec<Field>,
@@ -31,19 +31,19 @@ pub struct Reader<R> {
     skipped: Skipped,
 }
 
-/// One result, as it stands in the file.
+/// A result as written in the file.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
     record: &'a [u8],
     fields: &'a [Field],
-    /// The columns of the row.
+    /// Layout of the row.
     pub layout: &'a Layout,
-    /// The rate; NaN where the file says that there is none.
+    /// Rate; NaN if the file states that it is missing.
     pub rate: f64,
 }
 
 impl<R: Read> Reader<R> {
-    /// A reader of `source`, which needs no buffer of its own.
+    /// Creates a reader for `source`, which needs no buffering.
     pub fn new(source: R) -> Reader<R> {
         Reader {
             source,
@@ -56,25 +56,25 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// The columns announced by the last header, if there was one.
+    /// Returns the layout of the last header, if there was one.
     pub fn layout(&self) -> Option<&Layout> {
         self.layout.as_ref()
     }
 
-    /// What has been passed over so far.
+    /// Returns what was skipped so far.
     pub fn skipped(&self) -> &Skipped {
         &self.skipped
     }
 
-    /// The next row; `None` at the end.
+    /// Returns the next row; `None` at the end.
     ///
     /// # Errors
-    /// The source cannot be read.
+    /// Reading the source fails.
     pub fn next_row(&mut self) -> io::Result<Option<Row<'_>>> {
         let Some((record, rate)) = self.find_row()? else {
             return Ok(None);
         };
-        // A row is only found below a header.
+        // Rows are only recognized below a header.
         let Some(layout) = &self.layout else {
             return Ok(None);
         };
@@ -134,7 +134,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Passes over everything up to the next line end.
+    /// Skips up to and including the next line end.
     fn skip_line(&mut self) -> io::Result<()> {
         loop {
             let bytes = &self.buffer[self.unread.clone()];
@@ -152,7 +152,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Reads on; the unread bytes move to the front of the buffer.
+    /// Reads more data, after moving the unread bytes to the front of the buffer.
     fn fill(&mut self) -> io::Result<()> {
         self.buffer.copy_within(self.unread.clone(), 0);
         self.unread = 0..self.unread.len();
@@ -178,17 +178,17 @@ enum Judged {
 }
 
 impl<'a> Row<'a> {
-    /// The column `binary` of a compare file.
+    /// Returns the column `binary` of a compare file.
     pub fn binary(&self) -> Option<Cow<'a, str>> {
         matches!(self.layout, Layout::Compare).then(|| self.text(0))
     }
 
-    /// The benchmark's name, `group/name.js`.
+    /// Returns the name of the benchmark, `group/name.js`.
     pub fn filename(&self) -> Cow<'a, str> {
         self.text(self.name_column())
     }
 
-    /// The configuration's text; `None` in a scatter file, which has columns instead.
+    /// Returns the configuration; `None` in a scatter file, which has columns instead.
     pub fn configuration(&self) -> Option<Cow<'a, str>> {
         match self.layout {
             Layout::Scatter { .. } => None,
@@ -196,7 +196,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// A scatter file's parameters: name, text, and whether the text stood in quotes.
+    /// Returns the parameters of a scatter file: name, text, and whether the text was quoted.
     pub fn parameters(&self) -> impl Iterator<Item = (&'a str, Cow<'a, str>, bool)> + use<'a> {
         let row = *self;
         let names: &'a [String] = match self.layout {
@@ -212,30 +212,30 @@ impl<'a> Row<'a> {
         })
     }
 
-    /// Everything that tells the case, as it stands in the file: file name and parameters.
+    /// Returns the unparsed text that identifies the case: file name and parameters.
     pub fn case_text(&self) -> &'a [u8] {
         let rate = self.fields.len().saturating_sub(2);
         &self.record[self.fields[self.name_column()].start()..self.fields[rate].start()]
     }
 
-    /// The time that the benchmark ran for.
+    /// Returns the measured time.
     pub fn elapsed_ns(&self) -> Option<u64> {
         javascript::nanoseconds(self.time_text())
     }
 
-    /// The time as it stands in the file.
+    /// Returns the unparsed time.
     pub fn time_text(&self) -> &'a [u8] {
         self.fields
             .last()
             .map_or(b"", |field| field.raw(self.record))
     }
 
-    /// Whether column `index` consists of exactly these bytes.
+    /// Returns whether column `index` consists of exactly these bytes.
     pub fn is(&self, index: usize, bytes: &[u8]) -> bool {
         self.fields[index].raw(self.record) == bytes
     }
 
-    /// Appends `filename configuration` to `out`, with one blank between.
+    /// Appends `filename configuration` to `out`, separated by a blank.
     pub fn append_name(&self, out: &mut Vec<u8>) {
         let column = self.name_column();
         self.fields[column].append_to(self.record, out);
@@ -258,7 +258,7 @@ mod tests {
 
     const HEADER: &str = "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n";
 
-    /// A source that gives one byte at a time, so that every place is once the end of the buffer.
+    /// A source that returns one byte at a time, so that every position is a buffer end once.
     struct Drip<'a>(&'a [u8]);
 
     impl Read for Drip<'_> {

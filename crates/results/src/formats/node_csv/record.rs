@@ -1,13 +1,13 @@
-//! Splits one CSV record off the front of a byte slice, without copying it.
+//! Splits a CSV record off the front of a byte slice, without copying.
 //!
-//! Decides what a field is: bare, or in double quotes with every inner quote doubled, with blanks
-//! allowed around it, so that `a,b` and `a, b` are the same. It must not know any column. Text that
-//! is no record is told apart from a record that goes on beyond the slice. Start at [`scan`].
+//! Decides what a field is: bare, or in double quotes with inner quotes doubled, optionally
+//! surrounded by blanks, so that `a,b` and `a, b` are the same. Knows no columns. Distinguishes
+//! text that is not a record from a record that extends beyond the slice. Start at [`scan`].
 
 use memchr::{memchr, memchr2};
 use std::borrow::Cow;
 
-/// A field's place in the scanned bytes, quotes excluded.
+/// Position of a field in the scanned bytes, without quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
     start: usize,
@@ -24,12 +24,12 @@ enum Kind {
 }
 
 impl Field {
-    /// The field's bytes as they stand in `record`; doubled quotes are still doubled.
+    /// Returns the bytes of the field as in `record`; doubled quotes stay doubled.
     pub fn raw<'a>(&self, record: &'a [u8]) -> &'a [u8] {
         &record[self.start..self.end]
     }
 
-    /// Appends the field's bytes to `out`, with doubled quotes made single.
+    /// Appends the bytes of the field to `out`, with doubled quotes undoubled.
     pub fn append_to(&self, record: &[u8], out: &mut Vec<u8>) {
         let mut rest = self.raw(record);
         if self.kind == Kind::Doubled {
@@ -41,7 +41,7 @@ impl Field {
         out.extend_from_slice(rest);
     }
 
-    /// The field as text; bytes that are not UTF-8 become replacement characters.
+    /// Returns the field as text; invalid UTF-8 is replaced.
     pub fn text<'a>(&self, record: &'a [u8]) -> Cow<'a, str> {
         if self.kind != Kind::Doubled {
             return String::from_utf8_lossy(self.raw(record));
@@ -51,31 +51,31 @@ impl Field {
         Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Where the field begins in its record.
+    /// Returns the start of the field in its record.
     pub fn start(&self) -> usize {
         self.start
     }
 
-    /// Whether the field stood in quotes, which makes `16` a text.
+    /// Returns whether the field was quoted, which makes `16` a text.
     pub fn is_quoted(&self) -> bool {
         self.kind != Kind::Bare
     }
 }
 
-/// What [`scan`] found at the front of the bytes.
+/// Result of [`scan`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scan {
-    /// A record of this many bytes, its line end included.
+    /// A record of this many bytes, including its line end.
     Record(usize),
-    /// The bytes end inside the record.
+    /// The record extends beyond the bytes.
     Unfinished,
-    /// The first line is not the beginning of a record.
+    /// The first line does not start a record.
     NotARecord,
 }
 
-/// Finds the fields of the record at the front of `bytes`.
+/// Splits the record at the front of `bytes` into fields.
 ///
-/// `last` says that no more bytes follow, so that the end of the bytes ends the record, too.
+/// `last` means that no more bytes follow, so that the end of the bytes ends the record.
 pub fn scan(bytes: &[u8], last: bool, fields: &mut Vec<Field>) -> Scan {
     fields.clear();
     let mut at = 0;
@@ -108,7 +108,7 @@ pub fn scan(bytes: &[u8], last: bool, fields: &mut Vec<Field>) -> Scan {
 }
 
 enum Next {
-    /// The field is complete; what follows at this place must separate it from the next.
+    /// The field is complete; a separator must follow at this position.
     Separator(usize),
     Unfinished,
 }
@@ -150,7 +150,7 @@ fn bare(bytes: &[u8], start: usize, last: bool, fields: &mut Vec<Field>) -> Next
 enum Separator {
     Comma(usize),
     LineEnd(usize),
-    /// The bytes end before it is clear.
+    /// More bytes are needed to decide.
     Unknown,
     None,
 }

@@ -1,31 +1,30 @@
-//! Writes rows equal to those of the Node.js drivers to the byte.
+//! Writes rows byte-identical to those of the Node.js drivers.
 //!
-//! Decides spacing, quoting and number texts of each layout; what is measured, and when a row is
-//! due, is the caller's business. `run.js` and `scatter.js` separate columns by comma and blank,
-//! `compare.js` by a comma alone.
+//! Decides spacing, quoting and number formats of each layout; the caller decides what to write and
+//! when. `run.js` and `scatter.js` separate columns by comma and blank, `compare.js` by a comma.
 
 use super::javascript;
 use speedwell_model::Value;
 
-/// First line of `run.js --format csv`.
+/// Header of `run.js --format csv`.
 pub const RUN_HEADER: &str = "\"filename\", \"configuration\", \"rate\", \"time\"\n";
 
-/// First line of `compare.js`.
+/// Header of `compare.js`.
 pub const COMPARE_HEADER: &str = "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n";
 
-/// Parameters and values in the order in which they were reported.
+/// Parameters and values in reported order.
 pub type Values<'a> = &'a [(String, Value)];
 
-/// What was measured.
+/// A measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
     /// Operations per second.
     pub rate: f64,
-    /// Length of the measurement, where it is known.
+    /// Duration of the measurement, if known.
     pub elapsed_ns: Option<u64>,
 }
 
-/// A line of `run.js --format csv`.
+/// Formats a line of `run.js --format csv`.
 pub fn run_row(name: &str, values: Values<'_>, measured: Measured) -> String {
     let configuration = joined(values, javascript::json);
     format!(
@@ -34,7 +33,7 @@ pub fn run_row(name: &str, values: Values<'_>, measured: Measured) -> String {
     )
 }
 
-/// A line of `compare.js`; `binary` is `old` or `new`.
+/// Formats a line of `compare.js`; `binary` is `old` or `new`.
 pub fn compare_row(binary: &str, name: &str, values: Values<'_>, measured: Measured) -> String {
     let configuration = joined(values, javascript::inspect);
     format!(
@@ -43,7 +42,7 @@ pub fn compare_row(binary: &str, name: &str, values: Values<'_>, measured: Measu
     )
 }
 
-/// The first line of `scatter.js`.
+/// Formats the header of `scatter.js`.
 pub fn scatter_header(values: Values<'_>) -> String {
     let names: String = values
         .iter()
@@ -52,7 +51,7 @@ pub fn scatter_header(values: Values<'_>) -> String {
     format!("\"filename\", {names}\"rate\", \"time\"\n")
 }
 
-/// A line of `scatter.js`.
+/// Formats a line of `scatter.js`.
 pub fn scatter_row(name: &str, values: Values<'_>, measured: Measured) -> String {
     let cells: String = values.iter().map(|(_, value)| cell(value) + ", ").collect();
     format!("\"{name}\", {cells}{}\n", figures(measured, ", "))

@@ -1,7 +1,7 @@
-//! Turns the rows of a Node.js benchmark CSV into a session.
+//! Converts a Node.js benchmark CSV into a session.
 //!
-//! Decides which runs, variants and failures the rows stand for. One row is one process, as the
-//! drivers start a new one for every row. It must not know how rows are found in the file.
+//! Decides how rows map to runs, variants and failures. Each row is one process, because the
+//! drivers start a new one per row. Does not know how rows are found in the file.
 
 use crate::formats::imported::{VARIANT, empty_session};
 use crate::formats::node_csv::reader::{Reader, Row};
@@ -12,10 +12,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Reads a whole file. What was left out is added to `warnings` as whole sentences.
+/// Reads a whole file. Adds messages about dropped content to `warnings`.
 ///
 /// # Errors
-/// The file has no rows, or a configuration that is no list of `name=value`.
+/// The file has no rows, or a configuration that is not a list of `name=value`.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let mut reader = Reader::new(bytes);
     let mut collected = Collected::new();
@@ -33,7 +33,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         .warning()
         .into_iter()
         .chain(collected.warning())
-        // The drivers end every line, so a time at the very end may have lost digits.
+        // The drivers terminate every line, so an unterminated last line may have lost digits.
         .chain(
             (!bytes.ends_with(b"\n"))
                 .then(|| "its last line has no line end, so it may be cut short".to_owned()),
@@ -47,20 +47,20 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
 
 struct Collected {
     metric: Arc<str>,
-    /// The columns of the rows read last.
+    /// Layout of the last row.
     layout: Option<Layout>,
-    /// The cases by their text in the file. A file repeats each of them many times.
+    /// Cases by their text in the file, in which each is repeated many times.
     texts: HashMap<Box<[u8]>, Known>,
-    /// The place of each case id among all that were met.
+    /// Index of each case by id.
     places: HashMap<String, usize>,
     variants: Vec<Arc<str>>,
-    /// How many runs there are of each case and variant, by their places.
+    /// Number of runs per case and variant, by their indices.
     counts: HashMap<(usize, usize), u32>,
     runs: Vec<Run>,
     failures: Vec<Failure>,
 }
 
-/// A case that was met before. Several texts may stand for the same one.
+/// A case seen before. Several texts may denote the same case.
 #[derive(Clone)]
 struct Known {
     case: Arc<Case>,
@@ -102,7 +102,7 @@ impl Collected {
             block,
             build: None,
             started_unix_ms: 0,
-            // The life of the process is not in the file; the measured time is its least length.
+            // The file lacks the process's running time; the measured time is a lower bound.
             wall_ns: elapsed_ns.unwrap_or_default(),
             usage: None,
             surroundings: None,
@@ -120,10 +120,10 @@ impl Collected {
         Ok(())
     }
 
-    /// The case of a row.
+    /// Returns the case of a row.
     fn case(&mut self, row: &Row<'_>) -> Result<Known> {
         if self.layout.as_ref() != Some(row.layout) {
-            // The same text means something else under other columns.
+            // The same text has another meaning in another layout.
             self.texts.clear();
             self.layout = Some(row.layout.clone());
         }
@@ -138,7 +138,7 @@ impl Collected {
         Ok(known)
     }
 
-    /// The place of a variant.
+    /// Returns the index of a variant, adding it if needed.
     fn variant(&mut self, name: &str) -> usize {
         match self.variants.iter().position(|known| &**known == name) {
             Some(place) => place,
@@ -158,7 +158,7 @@ impl Collected {
     }
 
     fn into_session(mut self, label: &str, remark: Option<String>) -> Session {
-        // `old` is the reference wherever it stands in the file.
+        // `old` is the baseline wherever it is in the file.
         self.variants.sort_by_key(|name| &**name != "old");
         let variants = self.variants.iter();
         let mut session = empty_session(
@@ -177,7 +177,7 @@ impl Collected {
     }
 }
 
-/// Parameters and values of a row, in the order of the file.
+/// Returns the parameters of a row, in file order.
 fn values(row: &Row<'_>) -> Result<Vec<(String, Value)>> {
     if let Some(text) = row.configuration() {
         return javascript::parse_configuration(&text)
@@ -209,19 +209,19 @@ fn without_rate(case: &Case, variant: &str, slot: u32, rate: f64) -> Failure {
     }
 }
 
-/// Writes a session's throughput in `layout`, so that the R scripts and other tools can read it.
+/// Writes a session's throughput in `layout`, for the R scripts and other tools.
 ///
-/// In a scatter file every row must have the parameters of the first one.
+/// In a scatter file, every row must have the parameters of the first one.
 ///
 /// # Errors
-/// The rows have different parameters, or `out` cannot be written.
+/// The rows have different parameters, or `out` fails.
 pub fn write(session: &Session, layout: &Layout, out: &mut dyn std::io::Write) -> Result<()> {
     let mut rows = Rows::new(layout, out);
     session.runs.iter().try_for_each(|run| rows.add(run))?;
     rows.end()
 }
 
-/// Rows that are written run by run.
+/// Incremental writer of rows.
 pub struct Rows<'a> {
     layout: &'a Layout,
     out: &'a mut dyn std::io::Write,
@@ -229,7 +229,7 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// The rows of a file with this layout.
+    /// Creates a writer for a file with this layout.
     pub fn new(layout: &'a Layout, out: &'a mut dyn std::io::Write) -> Rows<'a> {
         Rows {
             layout,
@@ -238,7 +238,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Writes the row of each of its throughputs.
+    /// Writes a row for each throughput of a run.
     ///
     /// # Errors
     /// As for [`write`].
@@ -269,10 +269,10 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// Writes the header of a file that has no rows.
+    /// Writes the header if there were no rows.
     ///
     /// # Errors
-    /// `out` cannot be written.
+    /// `out` fails.
     pub fn end(mut self) -> Result<()> {
         self.begin(&[])
     }

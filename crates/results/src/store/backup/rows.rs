@@ -1,10 +1,11 @@
-//! Rows of tables that stand for themselves: written and read as they are, each column in its place.
+//! Rows of tables without references to other tables: written and read as they are, column by
+//! column.
 
 use crate::store::database::{Database, Given, Row, Statement, given, sql};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
-/// A column of a row.
+/// Value of a column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Value {
@@ -14,7 +15,7 @@ pub(super) enum Value {
     Bytes { hex: String },
 }
 
-/// A table: how its rows are read, and how one is entered that is not here.
+/// A table with the statements that read its rows and insert those that are missing.
 struct Table {
     name: &'static str,
     read: &'static Statement,
@@ -22,7 +23,7 @@ struct Table {
     columns: usize,
 }
 
-/// The tables, each in an order in which it can be entered again.
+/// The tables, in an order in which they can be restored.
 static TABLES: [Table; 7] = [
     Table {
         name: "token",
@@ -104,7 +105,7 @@ static TABLES: [Table; 7] = [
     },
 ];
 
-/// Hands out all rows of all tables.
+/// Passes all rows of all tables to `put`.
 pub(super) fn write(
     file: &Database,
     put: &mut dyn FnMut(&str, Vec<Value>) -> anyhow::Result<()>,
@@ -132,10 +133,10 @@ fn value(row: &Row<'_>, at: usize) -> anyhow::Result<Value> {
     Ok(Value::Bytes { hex })
 }
 
-/// Checks a row.
+/// Validates a row.
 ///
 /// # Errors
-/// It has too few columns, or bytes that are not written in hexadecimal digits.
+/// The row has too few columns, or its bytes are not hexadecimal.
 pub(super) fn check(name: &str, values: &[Value]) -> anyhow::Result<()> {
     let columns = table(name).map_or(0, |table| table.columns);
     if values.len() < columns {
@@ -149,12 +150,12 @@ pub(super) fn check(name: &str, values: &[Value]) -> anyhow::Result<()> {
         .try_for_each(|value| bytes_of(value).map(drop))
 }
 
-/// A table that a later version has added is not found, and its rows are passed over.
+/// Finds a table. Rows of a table added by a later version are skipped.
 fn table(name: &str) -> Option<&'static Table> {
     TABLES.iter().find(|table| table.name == name)
 }
 
-/// Enters a row that was checked, unless it is here.
+/// Inserts a validated row unless it exists.
 pub(super) fn enter(file: &Database, name: &str, values: &[Value]) -> anyhow::Result<()> {
     let Some(table) = table(name) else {
         return Ok(());

@@ -1,49 +1,49 @@
-//! Why a database could not do something.
+//! Database errors.
 
-/// Why a database could not do something.
+/// A database error.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::store) enum Error {
-    /// SQLite says so.
+    /// Reported by SQLite.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
-    /// PostgreSQL says so.
+    /// Reported by PostgreSQL.
     #[cfg(feature = "postgres")]
     #[error(transparent)]
     Postgres(#[from] postgres::Error),
-    /// The server's database holds texts that are not UTF-8.
+    /// The server's database does not use UTF-8.
     #[cfg(feature = "postgres")]
     #[error(
         "its texts are in {0}, and names of benchmarks need UTF8\nhint: createdb --encoding=UTF8 --template=template0"
     )]
     Encoding(String),
-    /// A query that always has a row had none.
+    /// A query that should return a row returned none.
     #[error("there is no such row")]
     NoRow,
-    /// A column holds something else than what is expected there.
+    /// A column holds a value of an unexpected type.
     #[error("column {column} holds {found}, not {expected}")]
     Column {
-        /// Its place, from 0.
+        /// Index of the column, from 0.
         column: usize,
-        /// What it holds.
+        /// Actual type.
         found: &'static str,
-        /// What is expected there.
+        /// Expected type.
         expected: &'static str,
     },
 }
 
-/// Whether a second try may help when a database could not do something.
+/// Whether a retry may help after a database error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
-    /// It cannot be reached at this moment, or others keep it busy.
+    /// Unreachable or busy at the moment.
     Away,
-    /// There is no room left on its disk.
+    /// The disk is full.
     Full,
-    /// Something that time does not mend.
+    /// Permanent error.
     Lasting,
 }
 
 impl Error {
-    /// Whether a second try may help.
+    /// Classifies the error by whether a retry may help.
     pub fn trouble(&self) -> Trouble {
         match self {
             Error::Sqlite(error) => super::sqlite::trouble(error),
@@ -53,7 +53,7 @@ impl Error {
         }
     }
 
-    /// What went wrong and what helps, where a user can do something about it.
+    /// Converts into an error with a message and, where the user can act, a hint.
     pub fn explain(self) -> anyhow::Error {
         match self {
             Error::Sqlite(error) => super::sqlite::explain(error),

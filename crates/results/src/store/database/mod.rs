@@ -1,10 +1,12 @@
-//! The one way to the tables: statements, what is given to them, and the rows that come back.
+//! Access to the tables: statements, their parameters and the rows they return.
 //!
-//! Decides nothing about what is stored. A [`Statement`] is one text for every back end, in what they have in
-//! common (`statement.rs`); whatever differs between back ends is below this module. Start at [`Database`].
+//! Decides nothing about what is stored. A [`Statement`] is one text in the common SQL dialect of
+//! the back ends (`statement.rs`); all differences between back ends are handled below this module.
+//! Start at [`Database`].
 
-// A circle of files: an error and a row are those of any back end, so `error.rs` and `row.rs` name each back end, and each back
-// end returns them. Trait objects would end it, and would cost a box for each value that is read.
+// Circular modules: `error.rs` and `row.rs` are shared by the back ends and name each of them, and
+// each back end returns them. Trait objects would break the cycle at the cost of an allocation per
+// value read.
 mod error;
 #[cfg(test)]
 mod plans;
@@ -28,20 +30,20 @@ use row::Rows;
 use std::fmt;
 use std::time::Duration;
 
-/// What a transaction is for.
+/// Purpose of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Everything read is of one moment.
+    /// Reads a consistent snapshot.
     Reading,
-    /// One writer at a time.
+    /// Excludes other writers.
     Writing,
 }
 
 /// An open database.
 pub(super) enum Database {
-    /// A file, or the memory of this process.
+    /// A file or in-memory database.
     Sqlite(Sqlite),
-    /// A server.
+    /// A PostgreSQL server.
     #[cfg(feature = "postgres")]
     Postgres(Box<Postgres>),
 }
@@ -57,7 +59,7 @@ impl fmt::Debug for Database {
 }
 
 impl Database {
-    /// Makes a statement ready. It is translated once and remembered.
+    /// Prepares a statement. Its translation is cached.
     pub fn prepare(&self, statement: &'static Statement) -> Result<Prepared<'_>, Error> {
         match self {
             Database::Sqlite(file) => Ok(Prepared::Sqlite(file.prepare(statement)?)),
@@ -66,7 +68,7 @@ impl Database {
         }
     }
 
-    /// Performs a statement that gives no rows; returns how many rows it changed.
+    /// Executes a statement that returns no rows; returns the number of changed rows.
     pub fn execute(
         &self,
         statement: &'static Statement,
@@ -75,7 +77,8 @@ impl Database {
         self.prepare(statement)?.execute(given)
     }
 
-    /// Performs a statement with `{{rows:N}}` for rows of N values; returns how many rows it entered.
+    /// Executes a statement with `{{rows:N}}` for rows of N values; returns the number of inserted
+    /// rows.
     pub fn insert<const N: usize>(
         &self,
         statement: &'static Statement,
@@ -92,7 +95,7 @@ impl Database {
         }
     }
 
-    /// The file, if it is one.
+    /// Returns the SQLite database, if it is one.
     #[cfg(test)]
     pub fn sqlite(&self) -> Option<&Sqlite> {
         match self {
@@ -102,7 +105,7 @@ impl Database {
         }
     }
 
-    /// Performs several statements that take nothing, as they stand.
+    /// Executes several statements without parameters, untranslated.
     #[cfg(test)]
     pub fn batch(&self, text: &str) -> Result<(), Error> {
         match self {
@@ -112,7 +115,7 @@ impl Database {
         }
     }
 
-    /// The rows of a query.
+    /// Returns the rows of a query.
     pub fn query<T, C: FromIterator<T>>(
         &self,
         statement: &'static Statement,
@@ -124,7 +127,7 @@ impl Database {
         std::iter::from_fn(|| rows.next().transpose().map(|row| read(row?))).collect()
     }
 
-    /// The first row of a query, if it has one.
+    /// Returns the first row of a query, if any.
     pub fn first<T>(
         &self,
         statement: &'static Statement,
@@ -136,10 +139,10 @@ impl Database {
         rows.next()?.map(read).transpose()
     }
 
-    /// The first column of the first row.
+    /// Returns the first column of the first row.
     ///
     /// # Errors
-    /// There is no row.
+    /// The query returns no row.
     pub fn one<T: Column>(
         &self,
         statement: &'static Statement,
@@ -149,7 +152,7 @@ impl Database {
             .ok_or(Error::NoRow)
     }
 
-    /// Has each commit wait for the disk, as those of a server do by themselves.
+    /// Makes each commit wait for the disk, as PostgreSQL does by default.
     pub fn wait_for_disk(&self) -> Result<(), Error> {
         match self {
             Database::Sqlite(file) => file.wait_for_disk(),
@@ -158,7 +161,7 @@ impl Database {
         }
     }
 
-    /// Refuses all changes from now on.
+    /// Rejects all changes from now on.
     pub fn refuse_changes(&self) -> Result<(), Error> {
         match self {
             Database::Sqlite(file) => file.refuse_changes(),
@@ -167,7 +170,7 @@ impl Database {
         }
     }
 
-    /// A number that is another one whenever another connection has changed something.
+    /// Returns a number that changes whenever another connection changes the database.
     pub fn data_version(&self) -> Result<i64, Error> {
         match self {
             Database::Sqlite(file) => file.data_version(),
@@ -176,7 +179,7 @@ impl Database {
         }
     }
 
-    /// Hears of changes at once from now on, where that can be.
+    /// Subscribes to change notifications, if the back end has them.
     pub fn listen(&self) -> Result<(), Error> {
         match self {
             Database::Sqlite(_) => Ok(()),
@@ -185,11 +188,12 @@ impl Database {
         }
     }
 
-    /// Waits for a change, or until it is worth asking for one; at most for some time.
+    /// Waits up to `most` for a change, or until polling is worthwhile.
     pub fn await_change(&self, most: Duration) -> Result<(), Error> {
         match self {
             Database::Sqlite(_) => {
-                // A file tells nobody; it is asked by a pragma that reads one page of memory.
+                // SQLite has no notifications. Polling uses a pragma that reads one page from
+                // memory.
                 std::thread::sleep(most.min(Duration::from_millis(250)));
                 Ok(())
             }
@@ -198,7 +202,7 @@ impl Database {
         }
     }
 
-    /// What the tables of the project of that number are in, on a server; in a file it says nothing.
+    /// Returns the schema that holds a project's tables on a server; not meaningful for a file.
     pub fn schema(&self, project: i64) -> Result<String, Error> {
         match self {
             Database::Sqlite(_) => Ok(format!("main_{project}")),
@@ -207,7 +211,7 @@ impl Database {
         }
     }
 
-    /// Makes that place; a file needs none.
+    /// Creates that schema; does nothing for a file.
     #[cfg_attr(not(feature = "postgres"), allow(unused_variables))]
     pub fn make_schema(&self, project: i64) -> Result<(), Error> {
         match self {
@@ -220,7 +224,7 @@ impl Database {
         }
     }
 
-    /// Does `work` in one transaction: all of it is kept, or nothing.
+    /// Runs `work` in one transaction, which commits only if `work` succeeds.
     pub fn transaction<T>(
         &self,
         purpose: Purpose,
@@ -265,17 +269,17 @@ impl Database {
     }
 }
 
-/// A statement that is ready.
+/// A prepared statement.
 pub(super) enum Prepared<'a> {
-    /// Of a file.
+    /// Of SQLite.
     Sqlite(sqlite::Prepared<'a>),
-    /// Of a server, which reads it when it is first used.
+    /// Of PostgreSQL, which parses it on first use.
     #[cfg(feature = "postgres")]
     Postgres(&'a Postgres, &'static Statement),
 }
 
 impl Prepared<'_> {
-    /// As [`Database::execute`].
+    /// Like [`Database::execute`].
     pub fn execute(&mut self, given: &[Given<'_>]) -> Result<usize, Error> {
         match self {
             Prepared::Sqlite(statement) => statement.execute(given),
@@ -284,7 +288,7 @@ impl Prepared<'_> {
         }
     }
 
-    /// Its rows, one after the other.
+    /// Returns the rows of the query.
     pub fn query(&mut self, given: &[Given<'_>]) -> Result<Rows<'_>, Error> {
         match self {
             Prepared::Sqlite(statement) => Ok(Rows::Sqlite(statement.query(given)?)),

@@ -1,19 +1,20 @@
-//! A test: every statement of the store is understood by both back ends, and none reads all runs, samples or points.
+//! Checks that both back ends accept every statement of the store, and that none scans all runs,
+//! samples or points.
 
 use super::{Statement, sqlite::Sqlite};
 use std::fs;
 use std::path::Path;
 
-/// Tables that grow with what is measured.
+/// Tables that grow with the amount of measured data.
 const LARGE: [&str; 3] = ["run", "sample", "point"];
 
-/// Statements that are about all points by their nature: each is executed once in a command that goes through history.
+/// Statements that need all points. Each runs once per command that reads the history.
 const ABOUT_ALL_POINTS: [&str; 2] = [
     "SELECT DISTINCT series.case_id, series.metric, revision.id FROM point",
     "SELECT id, tree, committed_unix_ms, subject FROM revision\n             JOIN (SELECT revision",
 ];
 
-/// Every text that stands in `sql!`, in whichever file of the store.
+/// Returns every text in `sql!` in the files of the store.
 fn statements() -> Vec<&'static Statement> {
     let mut found = Vec::new();
     collect(
@@ -44,7 +45,7 @@ fn collect(folder: &Path, found: &mut Vec<&'static Statement>) {
     }
 }
 
-/// A statement is a text of the source: nothing is ever put into one but by a placeholder.
+/// SQL is always a literal in the source: values enter only through placeholders.
 #[test]
 fn no_statement_is_put_together() {
     fn look(folder: &Path, seen: &mut usize) {
@@ -54,7 +55,8 @@ fn no_statement_is_put_together() {
                 look(&path, seen);
                 continue;
             }
-            // The back ends translate steps and make schemas, whose names are made of letters and digits by themselves.
+            // The back ends translate migrations and create schemas, whose names consist of letters
+            // and digits.
             let is_back_end = path.components().any(|part| part.as_os_str() == "postgres");
             if path.extension().is_none_or(|kind| kind != "rs")
                 || is_back_end
@@ -88,7 +90,7 @@ fn is_about_all_points(statement: &Statement) -> bool {
         .any(|start| statement.shared().starts_with(start))
 }
 
-/// Placeholders are numbered in the order of their first use, because SQLite counts them so.
+/// SQLite requires placeholders to be numbered in order of first use.
 #[test]
 fn placeholders_are_numbered_in_the_order_of_their_first_use() {
     for statement in statements() {
@@ -111,7 +113,8 @@ fn no_statement_on_a_file_scans_a_large_table() {
         let scan = plan.iter().find(|line| {
             let table = line.strip_prefix("SCAN ").unwrap_or_default();
             let table = table.split(' ').next().unwrap_or_default();
-            // Others are searched for rows that refer to a changed one, which happens only if there are orphans already.
+            // Other tables are scanned for rows that reference a changed one, which happens only if
+            // orphans exist.
             LARGE.contains(&table) && statement.shared().contains(&format!(" {table}"))
         });
         match scan {
@@ -124,13 +127,13 @@ fn no_statement_on_a_file_scans_a_large_table() {
     assert!(scans.is_empty(), "{}", scans.join("\n"));
 }
 
-/// Of a hundred thousand sessions a filter lets some pass: those are found by its index, the newest first.
+/// A filter that matches few of a hundred thousand sessions uses its index, newest first.
 #[test]
 fn sessions_that_a_filter_lets_pass_are_found_by_its_index_and_not_among_all() {
     let file = Sqlite::in_memory().unwrap();
     let is_of_filter = |statement: &&Statement| {
         let text = statement.shared();
-        // Names of revisions that are no ids of commits are few, and have no order that an index could have.
+        // Revision names that are not commit ids are few and have no order that an index could use.
         text.ends_with("LIMIT $3") && text.contains(" = $1 AND ") && !text.contains("substr(")
             || text.contains("started_unix_ms >= $1 AND +number")
     };
@@ -170,8 +173,8 @@ fn runs_of_a_case_are_found_by_its_index_and_not_among_all_of_the_session() {
     }
 }
 
-/// Of an empty table PostgreSQL prefers to read all, so that is switched off: what then still reads all has no index that it
-/// could use.
+/// On empty tables PostgreSQL prefers sequential scans, so they are disabled: a remaining scan
+/// means that no index is usable.
 #[cfg(feature = "postgres")]
 #[test]
 fn no_statement_on_a_server_scans_a_large_table() {
@@ -190,7 +193,7 @@ fn no_statement_on_a_server_scans_a_large_table() {
         for (line, next) in plan.iter().zip(plan[1..].iter().chain([&String::new()])) {
             let (scan, table) = line.rsplit_once(" on ").unwrap_or_default();
             let table = table.split(' ').next().unwrap_or_default();
-            // One that goes along an index from end to end is no better.
+            // Scanning an index from end to end is no better.
             let is_scan = scan.ends_with("Seq Scan")
                 || (scan.contains("Index")
                     && scan.contains("Scan using")

@@ -1,19 +1,19 @@
-//! Rows, and how a column becomes a value of ours.
+//! Rows, and conversion of columns into Rust values.
 
 use super::Error;
 use rusqlite::types::ValueRef;
 
-/// The rows of a query, one after the other.
+/// Iterator over the rows of a query.
 pub(in crate::store) enum Rows<'a> {
-    /// Read from the file one by one.
+    /// Rows fetched from SQLite one by one.
     Sqlite(rusqlite::Rows<'a>),
-    /// All of them, and how many were taken.
+    /// All rows of a PostgreSQL query, and the number consumed.
     #[cfg(feature = "postgres")]
     Postgres(Vec<postgres::Row>, usize),
 }
 
 impl Rows<'_> {
-    /// The next row; `None` after the last.
+    /// Returns the next row; `None` after the last.
     pub fn next(&mut self) -> Result<Option<Row<'_>>, Error> {
         match self {
             Rows::Sqlite(rows) => Ok(rows.next()?.map(Row::Sqlite)),
@@ -26,54 +26,51 @@ impl Rows<'_> {
     }
 }
 
-/// One row.
+/// A row of a query.
 #[derive(Clone, Copy)]
 pub(in crate::store) enum Row<'a> {
-    /// Of a file.
+    /// Of SQLite.
     Sqlite(&'a rusqlite::Row<'a>),
-    /// Of a server.
+    /// Of PostgreSQL.
     #[cfg(feature = "postgres")]
     Postgres(&'a postgres::Row),
 }
 
-/// What a column holds.
+/// Raw value of a column.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::store) enum Held<'a> {
-    /// Nothing.
     Null,
-    /// A whole number.
+    /// An integer.
     Integer(i64),
-    /// A number.
+    /// A floating-point number.
     Real(f64),
-    /// A text.
     Text(&'a str),
-    /// Bytes.
     Bytes(&'a [u8]),
 }
 
 impl<'a> Row<'a> {
-    /// A column's value.
+    /// Returns the value of a column.
     ///
     /// # Errors
-    /// It is of another kind, or too large for `T`.
+    /// The column has another type or is out of range for `T`.
     pub fn get<T: Column>(&self, at: usize) -> Result<T, Error> {
         let held = self.held(at)?;
         T::from_held(held).ok_or_else(|| held.unlike(at, T::KIND))
     }
 
-    /// A text, without a copy of it.
+    /// Returns a string without copying it.
     ///
     /// # Errors
-    /// It is of another kind.
+    /// The column has another type.
     pub fn text(&self, at: usize) -> Result<&'a str, Error> {
         self.text_or_null(at)?
             .ok_or_else(|| Held::Null.unlike(at, "a text"))
     }
 
-    /// A text or nothing.
+    /// Returns a string or null.
     ///
     /// # Errors
-    /// It is of another kind.
+    /// The column has another type.
     pub fn text_or_null(&self, at: usize) -> Result<Option<&'a str>, Error> {
         match self.held(at)? {
             Held::Null => Ok(None),
@@ -82,10 +79,10 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Bytes or nothing.
+    /// Returns bytes or null.
     ///
     /// # Errors
-    /// It is of another kind.
+    /// The column has another type.
     pub fn bytes_or_null(&self, at: usize) -> Result<Option<&'a [u8]>, Error> {
         match self.held(at)? {
             Held::Null => Ok(None),
@@ -129,12 +126,12 @@ impl Held<'_> {
     }
 }
 
-/// What can be read from a column.
+/// Type that can be read from a column.
 pub(in crate::store) trait Column: Sized {
-    /// Its kind in words.
+    /// Name of the expected type, for errors.
     const KIND: &'static str;
 
-    /// The value; `None` if the column holds something else.
+    /// Converts the value; `None` if it has another type.
     fn from_held(held: Held<'_>) -> Option<Self>;
 }
 

@@ -1,21 +1,22 @@
-//! Statements: one text for every back end.
+//! Statements: one SQL text for all back ends.
 //!
-//! It is written in what SQLite and PostgreSQL have in common: placeholders `$1 $2 ...` numbered in the order of their
-//! first use, `ON CONFLICT (...)`, `RETURNING`, `coalesce`, `CASE` in place of `min(a, b)`, `<> 0` in place of truth,
-//! `CAST(... AS BIGINT)` where a type does not follow from a column. JSON is text that is read by us, and a time is a
-//! number of milliseconds. Five words stand for what has no common form:
+//! Statements use the common subset of SQLite and PostgreSQL: placeholders `$1 $2 ...` numbered in
+//! order of first use, `ON CONFLICT (...)`, `RETURNING`, `coalesce`, `CASE` instead of `min(a, b)`,
+//! `<> 0` instead of booleans, and `CAST(... AS BIGINT)` where no column determines the type. JSON
+//! is text that the program parses; times are milliseconds. Five macros stand for what has no
+//! common form:
 //!
-//! | word | SQLite | PostgreSQL |
+//! | macro | SQLite | PostgreSQL |
 //! |---|---|---|
-//! | `COLLATE {{binary}}` | `BINARY` | `"C"`: else texts were sorted as the server's language has it |
-//! | `{{numbers:2}}` | the numbers of `$2`, a text such as `[3, 5]`, as rows | the same |
+//! | `COLLATE {{binary}}` | `BINARY` | `"C"`: otherwise the server's locale determines the order |
+//! | `{{numbers:2}}` | subquery of the numbers in `$2`, a JSON array such as `[3, 5]` | the same |
 //! | `{{texts:a ORDER BY b}}` | the texts of a group as a JSON array | the same |
-//! | `FROM run {{by:run_by_case}}` | `INDEXED BY run_by_case`: left to itself, it searches all runs of the session | nothing: it counts rows |
-//! | `{{rows:3}}` | `VALUES ($1, $2, $3)`, performed once a row | the same for many rows at once, in one round trip |
+//! | `FROM run {{by:run_by_case}}` | `INDEXED BY run_by_case`: the planner would search all runs of the session | nothing: it has row statistics |
+//! | `{{rows:3}}` | `VALUES ($1, $2, $3)`, executed per row | the same for many rows in one round trip |
 
 use std::sync::OnceLock;
 
-/// A statement in the text that all back ends share; made by [`sql!`] alone, where a test finds it.
+/// A statement in the shared dialect. Created only by [`sql!`], where a test finds it.
 #[derive(Debug)]
 pub(in crate::store) struct Statement {
     shared: &'static str,
@@ -25,7 +26,7 @@ pub(in crate::store) struct Statement {
     postgres: OnceLock<String>,
 }
 
-/// The statement of that text, beside the code that uses it.
+/// Creates the statement with that text, as a static beside the code that uses it.
 macro_rules! sql {
     ($text:literal) => {{
         static STATEMENT: $crate::store::database::Statement =
@@ -36,7 +37,7 @@ macro_rules! sql {
 pub(in crate::store) use sql;
 
 impl Statement {
-    /// For [`sql!`].
+    /// Creates a statement, for [`sql!`].
     pub const fn new(shared: &'static str) -> Statement {
         Statement {
             shared,
@@ -47,13 +48,13 @@ impl Statement {
         }
     }
 
-    /// As it stands in the source.
+    /// Returns the text as written in the source.
     #[cfg(test)]
     pub fn shared(&self) -> &'static str {
         self.shared
     }
 
-    /// As SQLite reads it.
+    /// Returns the text for SQLite.
     pub fn sqlite(&self) -> &str {
         if !self.has_words {
             return self.shared;
@@ -66,13 +67,13 @@ impl Statement {
         })
     }
 
-    /// As PostgreSQL reads it.
+    /// Returns the text for PostgreSQL.
     #[cfg(feature = "postgres")]
     pub fn postgres(&self) -> &str {
         self.postgres.get_or_init(|| self.postgres_for(1))
     }
 
-    /// As PostgreSQL reads it, for so many rows.
+    /// Returns the text for PostgreSQL with this number of rows.
     #[cfg(feature = "postgres")]
     pub fn postgres_for(&self, rows: usize) -> String {
         let text = self.shared.replace("{{binary}}", "\"C\"");
@@ -85,7 +86,8 @@ impl Statement {
     }
 }
 
-/// Whether there is anything to replace; found by the compiler, so that a statement without words costs nothing.
+/// Returns whether the text contains macros. Evaluated at compile time, so that plain statements
+/// cost nothing.
 const fn has_words(text: &str) -> bool {
     let bytes = text.as_bytes();
     let mut at = 1;
@@ -98,7 +100,7 @@ const fn has_words(text: &str) -> bool {
     false
 }
 
-/// The text with every `{{WORD:ARGUMENT}}` replaced by a form in which `@` stands for the argument.
+/// Replaces every `{{WORD:ARGUMENT}}` by `form`, in which `@` stands for the argument.
 fn with_word(text: &str, word: &str, form: &str) -> String {
     let word = format!("{{{{{word}:");
     let mut parts = text.split(word.as_str());
@@ -111,7 +113,7 @@ fn with_word(text: &str, word: &str, form: &str) -> String {
     out
 }
 
-/// The text with `{{rows:N}}` replaced by the placeholders of so many rows.
+/// Replaces `{{rows:N}}` by the placeholders of this number of rows.
 fn with_rows(text: &str, rows: usize) -> String {
     let Some((before, (width, after))) = text.split_once("{{rows:").and_then(|(before, rest)| {
         let (width, after) = rest.split_once("}}")?;

@@ -1,23 +1,19 @@
-//! What is given to a statement.
+//! Parameters of statements.
 
 use std::sync::Arc;
 
-/// A value for a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::store) enum Given<'a> {
-    /// Nothing.
     Null,
-    /// A whole number; also yes (1) and no (0).
+    /// An integer or a boolean (1 or 0).
     Integer(i64),
-    /// A number.
+    /// A floating-point number.
     Real(f64),
-    /// A text.
     Text(&'a str),
-    /// Bytes.
     Bytes(&'a [u8]),
 }
 
-/// The values for the placeholders of a statement, in their order.
+/// Builds the parameters of a statement, in the order of its placeholders.
 macro_rules! given {
     ($($value:expr),* $(,)?) => {
         &[$($crate::store::database::Given::from($value)),*]

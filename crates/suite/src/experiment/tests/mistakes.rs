@@ -1,9 +1,9 @@
-//! Every kind of mistake in a file is reported with its line and what helps.
+//! Every kind of error in a file is reported with its line and a hint.
 
 use super::{assigned, ids, message_of, read, served};
 use std::time::Duration;
 
-/// A good file, one line of which each of the following mistakes replaces.
+/// A valid file, one line of which each of the following mistakes replaces.
 const SMALL: &str = r##"schema = 2
 name = "small"
 [params]
@@ -70,7 +70,7 @@ fn the_small_file_is_good_and_each_case_has_its_own_end() {
     assert_eq!(found.claims[0].rows.len(), 3);
 }
 
-/// What is replaced, by what, the line of the mistake, and what must be said.
+/// Original text, replacement, line of the error, and texts that the message must contain.
 type Mistake = (&'static str, &'static str, usize, &'static [&'static str]);
 
 const MISTAKES: &[Mistake] = &[

@@ -1,4 +1,4 @@
-//! Two whole experiments read and resolved, and every kind of mistake.
+//! Two complete experiments, parsed and resolved, and every kind of error.
 
 mod mistakes;
 mod places;

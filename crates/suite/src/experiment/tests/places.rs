@@ -1,4 +1,5 @@
-//! `[place]` and `[[service]]`: which part wants which machines, what stays a blank until a run begins, and what is refused.
+//! `[place]` and `[[service]]`: machines of each role, placeholders that stay until a run begins,
+//! and rejected files.
 
 use super::{assigned, message_of, read, served};
 use speedwell_model::assignment::{BackingService, Scope, Stop};
@@ -31,7 +32,7 @@ target = { command = "server {port} --on={host} --db={db.host}:{db.port}", cwd =
 load = { path = "/x", requests = 10 }
 "#;
 
-/// A whole file of such parts.
+/// Returns a complete file of such parts.
 fn file(parts: &[&str]) -> String {
     [&[TOP], parts].concat().concat()
 }

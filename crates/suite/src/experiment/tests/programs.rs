@@ -1,10 +1,11 @@
-//! Which program a variant means, and groups that are benchmark files.
+//! Programs of variants, and groups of benchmark files.
 
 use super::{assigned, message_of, read};
 use speedwell_model::Value;
 use std::path::Path;
 
-/// A command with variants that name programs, variables and arguments, and benchmark files beside it.
+/// A command with variants that name programs, variables and arguments, and benchmark files beside
+/// it.
 const PROGRAMS: &str = r#"
 program = "node"
 [[variant]]

@@ -1,14 +1,15 @@
-//! The report as ab lays it out: as text, or with `-w` as a table in HTML with the attributes of `-x`, `-y` and `-z`.
+//! The report in ab's layout: as text, or with `-w` as an HTML table with the attributes of `-x`,
+//! `-y` and `-z`.
 //!
-//! Start at [`write_text`] and [`write_html`]. Attributes are written as they were typed, as they are the user's own HTML; what
-//! comes from the server is escaped, unlike in the original.
+//! Start at [`write_text`] and [`write_html`]. Attributes are written as typed, because they are
+//! the user's own HTML; text from the server is escaped, unlike in the original.
 
 use crate::ab::arguments::Attributes;
 use crate::ab::figures::{PERCENTS, Part, Spread, Times, Timing};
 use crate::ab::report::{Line, Report, added_lines, deviation, milliseconds};
 use std::io::{self, Write};
 
-/// The version of the original whose report this is. Scripts look for the words.
+/// Version of the original whose report this is. Scripts search for this text.
 const BANNER: &str = "This is ApacheBench, Version 2.3";
 
 /// Rows of the table of times.
@@ -19,8 +20,8 @@ const ROWS: [(&str, Part); 4] = [
     ("Total", Timing::total_ns),
 ];
 
-/// The three lines that every report begins with. The original names its owners in the second and
-/// third; this program is not theirs.
+/// Returns the three lines that start every report. The second and third replace those in which the
+/// original names its owners.
 pub fn banner() -> [String; 3] {
     [
         format!("{BANNER} <Speedwell {}>", env!("CARGO_PKG_VERSION")),
@@ -29,7 +30,7 @@ pub fn banner() -> [String; 3] {
     ]
 }
 
-/// Writes everything behind the line that tells of progress.
+/// Writes everything after the progress line.
 ///
 /// # Errors
 /// `out` is closed.
@@ -45,7 +46,7 @@ pub fn write_text(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     rates(report, out)?;
     if let Some(times) = &report.figures.times {
         table(times, !report.request.shown.hides_spread, out)?;
-        // One request has no distribution.
+        // A single request has no distribution.
         if !report.request.shown.hides_percentages && times.count() > 1 {
             percentages(times, out)?;
         }
@@ -86,8 +87,8 @@ fn rates(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The columns end where those of the original end or, as times with decimals are wider, one or two
-/// places further right.
+/// Columns end where those of the original end, or one or two places further right, because times
+/// with decimals are wider.
 fn table(times: &Times, has_spread: bool, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\nConnection Times (ms)")?;
     writeln!(
@@ -139,7 +140,7 @@ fn percentages(times: &Times, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes what stands above the line of progress.
+/// Writes everything above the progress line.
 ///
 /// # Errors
 /// `out` is closed.
@@ -151,7 +152,7 @@ pub fn write_html_banner(out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</p>\n<p>")
 }
 
-/// Writes everything behind the line that tells of progress.
+/// Writes everything after the progress line.
 ///
 /// # Errors
 /// `out` is closed.
@@ -212,7 +213,7 @@ fn write_times(times: &Times, attributes: &Attributes, out: &mut dyn Write) -> i
         out,
         "<tr {row}><th {cell}>&nbsp;</th> <th {cell}>min</th>   <th {cell}>avg</th>   <th {cell}>max</th></tr>"
     )?;
-    // The original leaves out waiting here.
+    // The original omits waiting here.
     for (name, kind) in ROWS.into_iter().filter(|(name, _)| *name != "Waiting") {
         let spread = times.spread(kind);
         write!(out, "<tr {row}><th {cell}>{name}:</th>")?;

@@ -1,4 +1,4 @@
-//! The report beside recorded ones of ab, and its figures beside theirs.
+//! Compares the report and its figures with recorded ones of ab.
 
 use crate::ab::arguments::{Command, Request};
 use crate::ab::figures::Figures;
@@ -45,7 +45,8 @@ fn printed_with(line: &str, made: Made, change: impl FnOnce(&mut Report)) -> Str
     String::from_utf8(out).unwrap()
 }
 
-/// The lines of a report from its first fact on: every number is one sign, and so is every gap.
+/// Returns the lines of a report from its first fact on, with each number and each gap replaced by
+/// one character.
 fn shape(text: &str) -> Vec<String> {
     let lines = text.lines().map(|line| {
         let words: Vec<String> = line.split_whitespace().map(without_digits).collect();
@@ -59,7 +60,7 @@ fn shape(text: &str) -> Vec<String> {
     lines
 }
 
-/// Numbers are those that vary: not the parts of names such as 2xx.
+/// Replaces numbers that vary, but not those in names such as 2xx.
 fn without_digits(word: &str) -> String {
     let bare = word.trim_matches(['(', ')', ',', '%']);
     match bare.parse::<f64>() {
@@ -68,7 +69,7 @@ fn without_digits(word: &str) -> String {
     }
 }
 
-/// The lines that stand below the original's last one.
+/// Lines added below the original's last one.
 const ADDED: [&str; 5] = [
     "Account:",
     "Effective concurrency:",
@@ -77,8 +78,8 @@ const ADDED: [&str; 5] = [
     "WARNING:",
 ];
 
-/// Checks that our report has the lines of the original in its order, apart from a run of lines that
-/// the original has alone, and with our own below them.
+/// Checks that our report has the lines of the original in the same order, followed by our own.
+/// `only_theirs` are consecutive lines that only the original has.
 #[track_caller]
 fn assert_same_lines(name: &str, ours: &str, only_theirs: &[&str]) {
     let (ours, theirs) = (shape(ours), shape(&golden(name)));
@@ -162,7 +163,7 @@ fn the_report_has_the_lines_of_the_original_in_its_order() {
     }
 }
 
-/// The rows of the table in docs/reference/ab.md that concern the lines of the report.
+/// Covers the rows of the table in docs/reference/ab.md about lines of the report.
 #[test]
 fn where_lines_differ_from_the_original_is_known() {
     let base = "http://127.0.0.1:18195";
@@ -258,7 +259,7 @@ WARNING:                20 of 40 requests failed or had another status than 2xx:
     assert!(part.contains(reason), "{part}");
 }
 
-/// A figure of a recorded report.
+/// Returns a figure of a recorded report.
 fn figure(report: &str, name: &str, at: usize) -> f64 {
     let mut lines = report.lines().filter(|line| line.starts_with(name));
     let line = lines.nth(at).unwrap_or_else(|| panic!("no {name}"));
@@ -288,7 +289,7 @@ fn the_formulas_give_what_the_original_printed() {
         let complete = figure(&report, "Complete requests", 0);
         let rate = figure(&report, "Requests per second", 0);
         let taken = figure(&report, "Time taken for tests", 0);
-        // The time is printed with three decimals only, and the rate tells the rest of it.
+        // The time is printed with three decimals only; the rate has the remaining digits.
         let elapsed = complete / rate;
         assert!(
             (elapsed - taken).abs() <= 0.000_5,
@@ -304,7 +305,7 @@ fn the_formulas_give_what_the_original_printed() {
             ..Figures::from_measured(&request, &measured, 0)
         };
         let within = |ours: f64, theirs: f64, unit: f64| {
-            // Half a unit of the last place of the figure, and what half a unit of the rate amounts to.
+            // Half a unit of the figure's last digit, plus the effect of half a unit of the rate.
             let slack = unit / 2.0 + theirs * 0.005 / rate;
             assert!(
                 (ours - theirs).abs() <= slack * 1.001,
@@ -336,7 +337,7 @@ fn printed_html(line: &str, made: Made) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// The lines of the table, without what stands in its cells behind the names.
+/// Returns the rows of the table without the contents of the cells after the names.
 fn html_shape(text: &str) -> Vec<String> {
     let table = text.split("<table").nth(1).unwrap();
     let rows = table.split("</table>").next().unwrap().lines();

@@ -1,7 +1,8 @@
-//! Where a server is, and with which password it is entered.
+//! Server addresses and passwords.
 //!
-//! What is typed is seen by everybody who may list processes, and stays in the shell's history. So a password comes from
-//! `PGPASSWORD` or from the pass file, as for `psql` (<https://www.postgresql.org/docs/current/libpq-pgpass.html>).
+//! Command lines are visible to everyone who may list processes, and stay in the shell's history.
+//! So a password comes from `PGPASSWORD` or the password file, as for `psql`
+//! (<https://www.postgresql.org/docs/current/libpq-pgpass.html>).
 
 use anyhow::{Context, bail};
 use postgres::Config;
@@ -11,17 +12,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs};
 
-/// Where a server of this machine listens, by default.
+/// Default socket folder of a local server.
 const SOCKETS: &str = "/var/run/postgresql";
 const PORT: u16 = 5432;
 
-/// How long a server may take to accept a connection.
+/// How long to wait for a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How the server at `address` is entered.
+/// Parses `address` and completes it from the environment and the password file.
 ///
 /// # Errors
-/// The address holds a password, or is not understood; the pass file cannot be read.
+/// The address contains a password or cannot be parsed, or the password file cannot be read.
 pub(super) fn read(address: &str) -> anyhow::Result<Config> {
     let mut config: Config = match address.parse() {
         Ok(config) => config,
@@ -65,7 +66,7 @@ fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Whether the address holds a password, whatever else is wrong with it.
+/// Returns whether the address contains a password, even if it is otherwise invalid.
 fn has_password(address: &str) -> bool {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     let (place, options) = rest.split_once('?').unwrap_or((rest, ""));
@@ -84,7 +85,7 @@ fn typed_password() -> anyhow::Error {
     )
 }
 
-/// The password from the variable, or else from the pass file.
+/// Returns the password from the environment variable or the password file.
 fn password(config: &Config) -> anyhow::Result<Option<String>> {
     if let Some(password) = variable("PGPASSWORD") {
         return Ok(Some(password));
@@ -103,7 +104,7 @@ fn password(config: &Config) -> anyhow::Result<Option<String>> {
     read().with_context(|| format!("cannot use the pass file '{}'", path.display()))
 }
 
-/// A file that others may read holds no secret.
+/// Rejects a password file that other users may read.
 fn refuse_others(path: &Path) -> anyhow::Result<()> {
     let rights = fs::metadata(path)?.permissions().mode();
     if rights & 0o077 != 0 {
@@ -112,7 +113,7 @@ fn refuse_others(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Host, port, database and user, as a line of the pass file names them.
+/// Returns host, port, database and user, as in a line of the password file.
 fn wanted(config: &Config) -> [String; 4] {
     let host = match config.get_hosts().first() {
         Some(Host::Tcp(name)) => name.clone(),
@@ -124,7 +125,7 @@ fn wanted(config: &Config) -> [String; 4] {
     [host, port.to_string(), database, user]
 }
 
-/// The password of the first line that fits; `*` fits everything.
+/// Returns the password of the first matching line; `*` matches everything.
 fn find(text: &str, wanted: &[String; 4]) -> Option<String> {
     text.lines()
         .filter(|line| !line.starts_with('#'))
@@ -136,7 +137,7 @@ fn find(text: &str, wanted: &[String; 4]) -> Option<String> {
         .and_then(|fields| fields.into_iter().next_back())
 }
 
-/// The parts between colons; a backslash takes the next character as it is. The last part may hold colons.
+/// Splits at colons; a backslash escapes the next character. The last field may contain colons.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut letters = line.chars();

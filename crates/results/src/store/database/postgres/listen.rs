@@ -1,28 +1,29 @@
-//! Hearing of changes at once (LISTEN and NOTIFY): whoever writes says so when it commits, and the server passes it on.
+//! Change notifications (LISTEN and NOTIFY): a writer notifies on commit, and the server forwards
+//! it.
 //!
-//! Where the server does not, as behind some pools of connections and on a standby, the number of its transactions is asked
-//! for instead. Start at [`Postgres::listen`].
+//! If notifications do not work, as behind some connection pools and on a standby, the server's
+//! transaction number is polled. Start at [`Postgres::listen`].
 
 use super::{Error, Postgres};
 use postgres::Client;
 use postgres::fallible_iterator::FallibleIterator;
 use std::time::{Duration, Instant};
 
-/// All schemas share one channel; which one was changed is said with each message.
+/// All schemas share one channel; the payload names the changed schema.
 pub(super) const LISTEN: &str = "LISTEN speedwell";
 
-/// Ends a transaction that has written, and says so to those who listen once it is done.
+/// Commits a transaction that has written, and notifies listeners.
 pub(super) const COMMIT_AND_NOTIFY: &str =
     "SELECT pg_notify('speedwell', current_schema()::text); COMMIT";
 
-/// How often is asked where nothing can be heard.
+/// Poll interval when notifications do not work.
 const ASKED: Duration = Duration::from_millis(250);
 
-/// How long a message to oneself may take.
+/// Timeout for a notification to ourselves.
 const ECHO: Duration = Duration::from_secs(2);
 
 impl Postgres {
-    /// Listens from now on, if the server passes on what is said.
+    /// Subscribes to notifications, if the server delivers them.
     ///
     /// # Errors
     /// The server cannot be reached.
@@ -31,7 +32,7 @@ impl Postgres {
         let schema: String =
             self.attempt(|client| Ok(client.query_one(sql, &[])?.try_get(0)?))?;
         let hears = match self.attempt(hears_itself) {
-            // A standby refuses to listen.
+            // A standby rejects LISTEN.
             Err(Error::Postgres(error)) if error.code().is_some() => false,
             other => other?,
         };
@@ -39,15 +40,15 @@ impl Postgres {
         Ok(())
     }
 
-    /// A number that is another one whenever another connection has changed these tables; where nothing can be heard, also
-    /// when it changed others of the server.
+    /// Returns a number that changes whenever another connection changes these tables. Without
+    /// notifications, changes of other tables on the server count as well.
     pub(in crate::store::database) fn data_version(&self) -> Result<i64, Error> {
         let Some(schema) = self.listens_to.borrow().clone() else {
             let sql = "SELECT txid_snapshot_xmax(txid_current_snapshot())";
             return self.attempt(|client| Ok(client.query_one(sql, &[])?.try_get(0)?));
         };
         let is_news = self.attempt(|client| {
-            // What was committed before a request is passed on before its answer.
+            // Notifications of earlier commits arrive before the reply to a request.
             client.batch_execute("")?;
             let mut said = client.notifications();
             let mut said = said.iter();
@@ -61,7 +62,7 @@ impl Postgres {
         Ok(self.heard.get())
     }
 
-    /// Waits for a change, at most for some time; where nothing can be heard, until it is worth asking.
+    /// Waits up to `most` for a change; without notifications, for one poll interval.
     pub(in crate::store::database) fn await_change(&self, most: Duration) -> Result<(), Error> {
         let Some(schema) = self.listens_to.borrow().clone() else {
             std::thread::sleep(most.min(ASKED));
@@ -87,7 +88,7 @@ impl Postgres {
     }
 }
 
-/// Begins to listen, and finds out whether a message of one's own comes back.
+/// Subscribes, and checks whether a notification to ourselves arrives.
 fn hears_itself(client: &mut Client) -> Result<bool, Error> {
     client.batch_execute(LISTEN)?;
     let sql = "SELECT 'of ' || pg_backend_pid(), pg_notify('speedwell', 'of ' || pg_backend_pid())";

@@ -1,6 +1,6 @@
-//! PostgreSQL: one connection to a server.
+//! PostgreSQL back end: one connection to a server.
 //!
-//! Decides how a connection is made and made again, and that there is one writer at a time, as for a file. Addresses and
+//! Decides how to connect and reconnect, and serializes writers, as SQLite does. Addresses and
 //! passwords are in `address.rs`, the tables in `tables.rs`, errors in `words.rs`.
 
 mod address;
@@ -18,52 +18,53 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// How long a lost server is waited for where nothing is lost by waiting.
+/// How long to try to reconnect to a lost server when waiting does no harm.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// And where somebody looks at a page meanwhile, who can look again.
+/// The same when somebody waits for a page and can reload it.
 const VIEWERS_PATIENCE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A statement may have 65,535 values.
+/// Maximum rows per insert: a statement may have up to 65,535 parameters.
 const ROWS_AT_ONCE: usize = 64;
 
-/// A statement that takes longer is ended by the server.
+/// Makes the server abort statements that take longer.
 const SET_UP: &str = "SET statement_timeout = '10s'; SET client_min_messages = 'warning'";
 
 const READ_ONLY: &str = "SET default_transaction_read_only = on";
 
-/// Waits until no other program writes these tables, for the rest of the transaction. The first number is the letters
-/// `SPWL`, the second stands for the schema.
+/// Locks the tables against other writers until the end of the transaction. The first key spells
+/// `SPWL`; the second identifies the schema.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1397774156, hashtext(current_schema()::text))";
 const BEGIN_WRITING: &str =
     "BEGIN; SELECT pg_advisory_xact_lock(1397774156, hashtext(current_schema()::text))";
 
-/// A server that was reached.
+/// A connected server.
 pub(in crate::store) struct Postgres {
     config: Config,
     line: RefCell<Line>,
     is_read_only: Cell<bool>,
-    /// The schema of whose changes it hears.
+    /// Schema whose change notifications are received.
     listens_to: RefCell<Option<String>>,
-    /// How often it has heard of some.
+    /// Number of notifications received.
     heard: Cell<i64>,
 }
 
-/// The connection of the moment.
+/// The current connection.
 struct Line {
     client: Client,
-    /// By their texts, and for how many rows.
+    /// Prepared statements by text and number of rows.
     prepared: HashMap<(&'static str, usize), postgres::Statement>,
     is_in_transaction: bool,
-    /// Whether those who listen are told at its end.
+    /// Whether the commit notifies listeners.
     is_writing: bool,
 }
 
 impl Postgres {
-    /// Enters the server and brings the tables up to date.
+    /// Connects to the server and migrates the tables.
     ///
     /// # Errors
-    /// The server cannot be reached or entered, or the tables belong to another program or a newer version.
+    /// The server cannot be reached or rejects the login, or the tables belong to another program
+    /// or a newer version.
     pub fn open(address: &str) -> anyhow::Result<Postgres> {
         let config = address::read(address)?;
         let server = Postgres {
@@ -90,7 +91,7 @@ impl Postgres {
         })
     }
 
-    /// Enters rows by statements for 64, 32, 16 ... of them, so that few have to be prepared.
+    /// Inserts rows in batches of 64, 32, 16 ..., so that few statements need to be prepared.
     pub(super) fn insert<const N: usize>(
         &self,
         statement: &'static Statement,
@@ -118,7 +119,7 @@ impl Postgres {
         })
     }
 
-    /// Performs `work` with a statement that the server has read once.
+    /// Calls `work` with a prepared statement, cached per connection.
     fn with_prepared<T>(
         &self,
         statement: &'static Statement,
@@ -138,7 +139,7 @@ impl Postgres {
         })
     }
 
-    /// Also of connections that are made later.
+    /// Rejects all changes from now on, also on later connections.
     pub(super) fn refuse_changes(&self) -> Result<(), Error> {
         self.is_read_only.set(true);
         self.attempt(|client| Ok(client.batch_execute(READ_ONLY)?))
@@ -149,7 +150,7 @@ impl Postgres {
         self.attempt(|client| Ok(client.batch_execute(text)?))
     }
 
-    /// How the server would perform a statement.
+    /// Returns the server's plan for a statement.
     #[cfg(test)]
     pub(super) fn plan(&self, statement: &Statement) -> Result<Vec<String>, Error> {
         self.attempt(|client| {
@@ -181,7 +182,7 @@ impl Postgres {
             line.is_writing = purpose == Purpose::Writing;
         })
         .or_else(|error| {
-            // Waiting for the lock may have ended with an error inside of the transaction.
+            // The error may have ended the wait for the lock inside the transaction.
             self.roll_back()?;
             Err(error)
         })
@@ -199,7 +200,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// With a connection the transaction is gone, too.
+    /// Rolls back. The server has done so already if the connection is lost.
     pub(super) fn roll_back(&self) -> Result<(), Error> {
         let mut line = self.line.borrow_mut();
         line.is_in_transaction = false;
@@ -209,13 +210,13 @@ impl Postgres {
         }
     }
 
-    /// Performs `work`; as [`Postgres::with_line`].
+    /// Calls `work` with the client; retries like [`Postgres::with_line`].
     fn attempt<T>(&self, work: impl Fn(&mut Client) -> Result<T, Error>) -> Result<T, Error> {
         self.with_line(|line| work(&mut line.client))
     }
 
-    /// Performs `work`. Where the connection turns out to be lost it is made anew and the work repeated, unless it is part
-    /// of a transaction, whose beginning is lost with the connection.
+    /// Calls `work` with the connection. If the connection turns out to be lost, reconnects and
+    /// retries, except within a transaction, whose earlier part is lost.
     fn with_line<T>(&self, work: impl Fn(&mut Line) -> Result<T, Error>) -> Result<T, Error> {
         let mut line = self.line.borrow_mut();
         match work(&mut line) {
@@ -232,7 +233,7 @@ impl Postgres {
                     line.client.batch_execute(READ_ONLY)?;
                 }
                 if self.listens_to.borrow().is_some() {
-                    // Whatever was said meanwhile was not heard.
+                    // Notifications sent in the meantime were missed.
                     line.client.batch_execute(listen::LISTEN)?;
                     self.heard.set(self.heard.get() + 1);
                 }
@@ -261,7 +262,7 @@ fn connect(config: &Config) -> Result<Line, Error> {
     })
 }
 
-/// A server that is started again takes its time.
+/// Retries for a while, because a restarting server needs time.
 fn connect_again(config: &Config, patience: Duration) -> Result<Line, Error> {
     let mut config = config.clone();
     if config
@@ -283,7 +284,7 @@ fn connect_again(config: &Config, patience: Duration) -> Result<Line, Error> {
     }
 }
 
-/// What a column holds.
+/// Converts a column into a raw value.
 pub(super) fn held(row: &Row, at: usize) -> Result<Held<'_>, postgres::Error> {
     Ok(match *row.columns()[at].type_() {
         Type::BOOL => {
@@ -305,7 +306,7 @@ pub(super) fn held(row: &Row, at: usize) -> Result<Held<'_>, postgres::Error> {
     })
 }
 
-/// What went wrong and what helps.
+/// Classifies the error by whether a retry may help.
 pub(super) fn trouble(error: &postgres::Error) -> Trouble {
     words::trouble(error)
 }
@@ -322,7 +323,7 @@ impl ToSql for Given<'_> {
     ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
         match (*self, kind) {
             (Given::Null, _) => Ok(IsNull::Yes),
-            // As in SQLite, no number is nothing, and zero has no sign.
+            // As in SQLite, NaN is stored as null, and zero has no sign.
             (Given::Real(number), &Type::FLOAT8) if number.is_nan() => Ok(IsNull::Yes),
             (Given::Integer(number), &Type::INT8) => number.to_sql(kind, out),
             (Given::Real(number), &Type::FLOAT8) => (number + 0.0).to_sql(kind, out),

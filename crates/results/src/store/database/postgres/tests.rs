@@ -1,4 +1,4 @@
-//! Servers as they may be found, and what follows.
+//! Servers in various states, and how they are handled.
 
 use super::*;
 use crate::store::back_end_tests::schema;
@@ -15,12 +15,12 @@ fn count(schema: &Schema, table: &str) -> String {
     schema.order(&format!("SELECT count(*) FROM {table}"))
 }
 
-/// A session as version 1 keeps it.
+/// A session as stored by version 1.
 const A_SESSION: &str =
     "INSERT INTO session (id, started_unix_ms, state, command, design, variants, environment)
      VALUES ('a', 5, 'complete', '[]', '{}', '[{\"name\":\"old\"}]', '{}')";
 
-/// A connection that leaves the tables as they are.
+/// A connection that does not migrate.
 fn entered(schema: &Schema) -> Postgres {
     let config = address::read(&schema.address).unwrap();
     Postgres {
@@ -65,7 +65,7 @@ fn tables_of_earlier_versions_keep_their_rows_and_learn_the_rest() {
     assert_eq!(store.selected_numbers(&filter, 9).unwrap(), [1]);
 }
 
-/// All there is of tables: columns, indexes, triggers, the version, and the rows that were there.
+/// The whole content: columns, indexes, triggers, version and existing rows.
 fn all_of(schema: &Schema) -> String {
     schema.order(
         "SELECT (SELECT string_agg(table_name || '.' || column_name, ' ' ORDER BY table_name, column_name)
@@ -78,7 +78,7 @@ fn all_of(schema: &Schema) -> String {
     )
 }
 
-/// Killed behind a step, which waits there until it is.
+/// The migration waits after a step until it is killed.
 #[test]
 fn tables_are_brought_up_to_date_as_a_whole_or_not_at_all() {
     let Some(schema) = schema() else { return };
@@ -90,7 +90,7 @@ fn tables_are_brought_up_to_date_as_a_whole_or_not_at_all() {
         let steps = [&schema::STEPS[..behind], &waits].concat();
         std::thread::scope(|scope| {
             let migrating = scope.spawn(|| entered(&schema).migrate(&steps).is_err());
-            // Its connection is made again once.
+            // It reconnects once.
             while !migrating.is_finished() {
                 let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'
                                AND application_name = current_schema()";

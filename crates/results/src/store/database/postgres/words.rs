@@ -1,11 +1,11 @@
-//! What went wrong on a server, and what helps.
+//! Explains errors of a server and suggests remedies.
 
 use crate::store::database::Trouble;
 use postgres::Error;
 use postgres::error::SqlState;
 use std::error::Error as _;
 
-/// What went wrong and what helps, for the errors that a user can do something about.
+/// Converts an error into a message, with a hint where the user can act.
 pub(super) fn explain(error: &Error) -> anyhow::Error {
     let (what, hint) = match error.code() {
         Some(state) => match by_state(state) {
@@ -33,7 +33,8 @@ pub(super) fn explain(error: &Error) -> anyhow::Error {
     anyhow::anyhow!("{what} ({})\nhint: {hint}", said(error))
 }
 
-/// States of the server (<https://www.postgresql.org/docs/current/errcodes-appendix.html>), what they mean, and what helps.
+/// SQL states (<https://www.postgresql.org/docs/current/errcodes-appendix.html>), their messages
+/// and hints.
 const KNOWN: &[(&[SqlState], &str, &str)] = &[
     (
         &[SqlState::INVALID_PASSWORD],
@@ -99,7 +100,7 @@ fn by_state(state: &SqlState) -> Option<(&'static str, &'static str)> {
     known.map(|(_, what, hint)| (*what, *hint))
 }
 
-/// What the server or the system said.
+/// Returns the message of the server or the operating system.
 fn said(error: &Error) -> String {
     match error.as_db_error() {
         Some(server) => server.message().to_owned(),
@@ -117,7 +118,7 @@ fn is_input_output(error: &Error) -> bool {
         || said(error).contains("timed out")
 }
 
-/// Whether a second try may help.
+/// Classifies the error by whether a retry may help.
 pub(in crate::store::database) fn trouble(error: &Error) -> Trouble {
     let passing = [
         SqlState::QUERY_CANCELED,
@@ -132,7 +133,7 @@ pub(in crate::store::database) fn trouble(error: &Error) -> Trouble {
     }
 }
 
-/// Whether the connection is of no more use.
+/// Returns whether the connection is unusable.
 pub(super) fn has_lost_connection(error: &Error) -> bool {
     let stopping = [
         SqlState::ADMIN_SHUTDOWN,

@@ -1,6 +1,6 @@
-//! SQLite: a connection to a file, or to a database in the memory of this process.
+//! SQLite back end: a connection to a file or an in-memory database.
 //!
-//! Decides how a file is opened, whose it is, and how its tables are brought up to date.
+//! Decides how a file is opened, how its owner is recognized, and how its tables are migrated.
 
 use super::{Error, Given, Purpose, Statement, Trouble};
 use crate::store::PATIENCE;
@@ -14,36 +14,36 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Marks the file as ours among SQLite files: the letters `SPWL`.
+/// SQLite application id of our files: the letters `SPWL`.
 const APPLICATION_ID: i32 = 0x5350_574c;
 
-/// Size of a page of a new file, half of what SQLite takes by itself. A stored run writes whole
-/// pages, so smaller ones make small transactions cheaper; but a row that fills a quarter of a page
-/// spills into pages of its own, and then the file grows. Of 1024, 2048 and 4096 bytes this one
-/// gave the smallest file for 1000 runs of 100 samples (2.6 MB against 3.3 and 4.8) and for 10,000
-/// runs of 10 (3.5 MB against 12.1 and 3.6), at the same cost in time (`cargo bench --bench store`).
+/// Page size of a new file, half of SQLite's default. A stored run writes whole pages, so smaller
+/// pages make small transactions cheaper; but a row larger than a quarter of a page spills into
+/// overflow pages, and the file grows. Of 1024, 2048 and 4096 bytes, 2048 gave the smallest file
+/// for 1000 runs of 100 samples (2.6 MB against 3.3 and 4.8) and for 10,000 runs of 10 (3.5 MB
+/// against 12.1 and 3.6), at the same speed (`cargo bench --bench store`).
 const PAGE_BYTES: i64 = 2048;
 
-/// Pages in the write-ahead log before it is copied into the file, which is the only moment that
-/// waits for the disk. 4 MiB, as by default; that is once in about a thousand runs.
+/// Pages in the write-ahead log before a checkpoint, the only operation that waits for the disk. 4
+/// MiB, as by default: once in about a thousand runs.
 const CHECKPOINT_PAGES: i64 = 2_000;
 
-/// Statements kept ready.
+/// Capacity of the cache of prepared statements.
 const PREPARED: usize = 64;
 
-/// An open file.
+/// An open database.
 pub(in crate::store) struct Sqlite {
     connection: Connection,
 }
 
-/// A statement that is ready.
+/// A prepared statement.
 pub(in crate::store) struct Prepared<'a>(CachedStatement<'a>);
 
 impl Sqlite {
-    /// A database that is gone with the process.
+    /// Creates an in-memory database.
     ///
     /// # Errors
-    /// Only when memory runs out.
+    /// Only if memory runs out.
     pub fn in_memory() -> Result<Sqlite, Error> {
         let file = Sqlite::over(Connection::open_in_memory()?);
         file.connection.pragma_update(None, "foreign_keys", true)?;
@@ -51,11 +51,11 @@ impl Sqlite {
         Ok(file)
     }
 
-    /// Opens the file, makes it if it is not there, and brings it up to date.
+    /// Opens the file, creating and migrating it as needed.
     ///
     /// # Errors
-    /// It is no database, belongs to another program, was written by a newer version, cannot be written, or stays
-    /// locked.
+    /// The file is not a database, belongs to another program, was written by a newer version,
+    /// cannot be written, or stays locked.
     pub fn open(path: &Path, patience: Duration) -> anyhow::Result<Sqlite> {
         if path.is_dir() {
             bail!(
@@ -68,17 +68,17 @@ impl Sqlite {
         let kind = patiently(patience, || file.kind()).map_err(explain)?;
         let version = schema::known_version(kind)?;
         file.set_up(patience).map_err(explain)?;
-        // Whoever only reads must not wait for somebody who writes.
+        // A reader must not wait for a writer, so take the write lock only if needed.
         if version < schema::STEPS.len() {
             patiently(patience, || file.migrate(schema::STEPS)).map_err(explain)?;
         }
         Ok(file)
     }
 
-    /// Opens a file that cannot be written, in a form of SQLite's addresses (<https://sqlite.org/uri.html>).
+    /// Opens a read-only file, with SQLite's URI parameters `form` (<https://sqlite.org/uri.html>).
     ///
     /// # Errors
-    /// It cannot be read in that form.
+    /// The file cannot be read with these parameters.
     pub fn open_read_only(path: &Path, form: &str) -> anyhow::Result<Sqlite> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_URI
@@ -92,7 +92,7 @@ impl Sqlite {
         Ok(Sqlite::over(connection))
     }
 
-    /// A new file whose tables are of an earlier version.
+    /// Creates a file with the tables of an earlier version.
     #[cfg(test)]
     pub fn of_steps(path: &Path, steps: usize) -> Result<Sqlite, Error> {
         let file = Sqlite::over(Connection::open(path)?);
@@ -105,11 +105,12 @@ impl Sqlite {
         Sqlite { connection }
     }
 
-    /// Sets the connection up.
+    /// Configures the connection.
     ///
-    /// Write-ahead logging lets readers and one writer work at the same time, and with
-    /// `synchronous = NORMAL` a commit does not wait for the disk: a killed process loses nothing, a
-    /// power cut may lose the last commits but never the file (<https://sqlite.org/wal.html>).
+    /// Write-ahead logging lets readers and one writer work concurrently, and with
+    /// `synchronous = NORMAL` a commit does not wait for the disk: a killed process loses nothing,
+    /// and a power cut may lose the last commits but never corrupts the file
+    /// (<https://sqlite.org/wal.html>).
     fn set_up(&self, patience: Duration) -> rusqlite::Result<()> {
         let connection = &self.connection;
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
@@ -123,15 +124,15 @@ impl Sqlite {
         Ok(())
     }
 
-    /// Has each commit wait for the disk, so that no power cut takes back what was kept.
+    /// Makes each commit wait for the disk, so that it survives a power cut.
     pub fn wait_for_disk(&self) -> Result<(), Error> {
         Ok(self.connection.pragma_update(None, "synchronous", "FULL")?)
     }
 
-    /// Tells whose file this is. This is the first read of the file, so that something that is not a
-    /// database at all fails here.
+    /// Determines the owner of the file. This is the first read of the file, so a file that is not
+    /// a database fails here.
     pub fn kind(&self) -> rusqlite::Result<Kind> {
-        // One transaction: another program may be creating the tables at this moment.
+        // One transaction: another program may be creating the tables right now.
         let moment = self.connection.unchecked_transaction()?;
         let number = |sql: &str| moment.query_row(sql, [], |row| row.get::<_, i64>(0));
         let version = number("PRAGMA user_version")?.max(0) as usize;
@@ -145,10 +146,10 @@ impl Sqlite {
         })
     }
 
-    /// Takes every step that the file lacks, all or nothing.
+    /// Applies all missing migrations in one transaction.
     ///
-    /// The version is read again under the write lock: of two programs that open a fresh file at the
-    /// same time only one creates the tables.
+    /// The version is read again under the write lock: of two programs that open a new file at
+    /// once, only one creates the tables.
     fn migrate(&self, steps: &[Step]) -> rusqlite::Result<()> {
         let file = &self.connection;
         let change = Transaction::new_unchecked(file, TransactionBehavior::Immediate)?;
@@ -184,7 +185,7 @@ impl Sqlite {
         Ok(self.connection.execute_batch(text)?)
     }
 
-    /// How many instructions SQLite needs for all rows of a query.
+    /// Returns the number of SQLite VM steps for all rows of a query.
     #[cfg(test)]
     pub fn steps(&self, statement: &'static Statement, given: &[Given<'_>]) -> Result<i32, Error> {
         let mut prepared = self.prepare(statement)?;
@@ -195,7 +196,7 @@ impl Sqlite {
         Ok(prepared.0.get_status(rusqlite::StatementStatus::VmStep))
     }
 
-    /// How SQLite would perform a statement, a line for each table.
+    /// Returns SQLite's plan for a statement, one line per table.
     #[cfg(test)]
     pub(super) fn plan(&self, statement: &Statement) -> Result<Vec<String>, Error> {
         let text = format!("EXPLAIN QUERY PLAN {}", statement.sqlite());
@@ -208,8 +209,8 @@ impl Sqlite {
         Ok(lines)
     }
 
-    /// The write lock is taken at the beginning. Taken later it could be refused without waiting,
-    /// since another program may have written in between.
+    /// Begins a transaction, taking the write lock immediately. A later upgrade could fail without
+    /// waiting, because another program may have written in between.
     pub(super) fn begin(&self, purpose: Purpose) -> Result<(), Error> {
         self.order(match purpose {
             Purpose::Reading => "BEGIN",
@@ -221,7 +222,7 @@ impl Sqlite {
         self.order("COMMIT")
     }
 
-    /// Some errors have ended the transaction already.
+    /// Rolls back, unless an error has done so already.
     pub(super) fn roll_back(&self) -> Result<(), Error> {
         if self.connection.is_autocommit() {
             return Ok(());
@@ -246,7 +247,7 @@ impl<'a> Prepared<'a> {
         Ok(self.0.raw_query())
     }
 
-    /// SQLite numbers the placeholders in the order of their first use.
+    /// Binds parameters by position: SQLite numbers placeholders in order of first use.
     fn bind(&mut self, given: &[Given<'_>]) -> Result<(), Error> {
         let wanted = self.0.parameter_count();
         if given.len() != wanted {
@@ -271,10 +272,10 @@ impl ToSql for Given<'_> {
     }
 }
 
-/// Repeats `attempt` while the file is busy.
+/// Retries `attempt` while the file is busy.
 ///
-/// SQLite does not wait by itself where two connections switch a fresh file to write-ahead logging
-/// at once: one of them is refused immediately, because waiting could be a deadlock.
+/// SQLite itself does not wait if two connections switch a new file to write-ahead logging at once:
+/// it fails one of them immediately, because waiting could deadlock.
 fn patiently<T>(
     patience: Duration,
     mut attempt: impl FnMut() -> rusqlite::Result<T>,
@@ -297,7 +298,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// What went wrong and what helps, for the errors that a user can do something about.
+/// Classifies the error by whether a retry may help.
 pub(super) fn trouble(error: &rusqlite::Error) -> Trouble {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => Trouble::Full,

@@ -1,4 +1,4 @@
-//! Files as they may be found, and what follows.
+//! Files in various states, and how they are handled.
 
 use super::*;
 use crate::store::Store;
