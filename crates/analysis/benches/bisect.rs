@@ -1,6 +1,6 @@
 //! How often a whole bisection is right, wrong and without an answer: `cargo bench -p speedwell-analysis --bench bisect`.
 //!
-//! Prints the table of `docs/why/statistics.md` and exits with 1 when a bisection is wrong too often, or right too seldom.
+//! Prints the table of `crates/analysis/benches/bisect.md` and exits with 1 when a bisection is wrong too often, or right too seldom.
 //! The search alone, without ends, confirmation and second parts, is in `--bench trend` of speedwell-stats. Without `--bench` (as
 //! under `cargo test --benches`) it does a twentieth of the repetitions and only shows that everything runs. Seeds are fixed.
 

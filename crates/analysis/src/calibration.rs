@@ -21,7 +21,7 @@ use speedwell_stats::distribution::binomial;
 use speedwell_stats::interval::share_exact;
 use std::collections::BTreeMap;
 
-/// Probability of the counts that are to be expected (docs/why/statistics.md, "Calibration").
+/// Probability of the counts that are to be expected (docs/why/derivations.md, "Calibration").
 const RANGE: f64 = 0.95;
 
 /// What one comparison of a thing with itself gave.
@@ -252,7 +252,7 @@ mod tests {
         assert!((0.038..0.05).contains(&found.level), "{}", found.level);
         assert!((0.019..0.021).contains(&found.cases[1].variation.unwrap()));
         assert!(!found.cases[0].is_dependent);
-        // docs/why/statistics.md: 2 % of noise and 32 runs show 1.4 %.
+        // docs/why/derivations.md, "Power": 2 % of noise and 32 runs show 1.4 %.
         let detectable = found.cases[0].detectable.unwrap();
         assert!((0.0135..0.0155).contains(&detectable), "{detectable}");
     }

@@ -2,7 +2,7 @@
 //!
 //! Decides three statements, in this order: what is so on these machines (the test of all blocks, decided elsewhere), whether
 //! it is the same on all of them, and what is to be expected on machines like these. Runs are compared within their machine
-//! only, and machines of different classes are no population. Start at [`add`]; docs/why/statistics.md, "Several machines", has
+//! only, and machines of different classes are no population. Start at [`add`]; docs/why/derivations.md, "Several machines", has
 //! the error rates.
 
 use crate::Comparison;

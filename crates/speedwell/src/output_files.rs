@@ -1,8 +1,10 @@
-//! Refuses command lines that would destroy a file: an output that replaces an input, and two outputs that are one file.
+//! Rejects command lines that would destroy a file: an output that replaces an input, or two
+//! outputs to one file.
 //!
-//! Decides by the identity of files (device and inode), so that links and other spellings of a path are found, also of
-//! files that do not exist yet. It does not know what the commands do: every argument that names an existing file counts
-//! as an input. Start at [`check`]; inputs that only reading the arguments reveals are checked by [`check_inputs`].
+//! Compares files by identity (device and inode), which covers links and different spellings of a
+//! path, including those of files that do not exist yet. It does not know what the commands do:
+//! every argument that names an existing file counts as an input. Start at [`check`]; inputs known
+//! only after parsing are checked by [`check_inputs`].
 
 use super::options::variable;
 use anyhow::{Context, bail};
@@ -14,11 +16,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Options whose value is a file that the command writes. Charts of one report and loads of one command are numbered:
-/// `a.svg`, `a-2.svg`.
+/// Options whose value is a file that the command writes. Charts of one report and loads of one
+/// command are numbered: `a.svg`, `a-2.svg`.
 const OUTPUTS: [&str; 4] = ["output", "hdr", "log_requests", "spool"];
 
-/// The option that names the database, which is both read and written.
+/// The option that names the database, which is read and written.
 const DATABASE: &str = "db";
 
 /// Placeholders in help texts of values that cannot be files.
@@ -26,14 +28,15 @@ const NOT_FILES: [&str; 13] = [
     "NAME", "RE", "N", "DUR", "PCT", "WHEN", "FORMAT", "KIND", "U", "COLUMN", "RULE", "URL", "REV",
 ];
 
-/// Symbolic links that are followed to a file that does not exist yet; the kernel follows as many.
+/// Maximum number of symbolic links followed to a file that does not exist yet, the same as in the
+/// kernel.
 const MOST_LINKS: usize = 40;
 
-/// The longest word that is searched for names of files, and the most places at which a name may begin or end in it.
+/// Maximum length of an argument that is searched for file names, and of places where a name may
+/// start or end in it.
 const LONGEST_WORD: usize = 4096;
 const MOST_PLACES: usize = 16;
 
-/// What tells a file from all others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum FileIdentity {
     /// A file that exists, by device and inode.
@@ -42,18 +45,17 @@ enum FileIdentity {
     Missing(u64, u64, PathBuf),
 }
 
-/// A file that the command writes.
 #[derive(Debug, Clone)]
 struct OutputFile {
-    /// How it was asked for: `-o x.svg`.
+    /// The option as typed: `-o x.svg`.
     words: String,
     path: PathBuf,
     identity: FileIdentity,
 }
 
 impl FileIdentity {
-    /// The identity of a regular file, or of one that could be created. Devices and pipes have none: what is written
-    /// to them replaces nothing.
+    /// Returns the identity of a regular file, or of one that could be created. Devices and pipes
+    /// have none, because writing to them replaces nothing.
     fn of(path: &Path) -> Option<FileIdentity> {
         match fs::metadata(path) {
             Ok(data) => (data.is_file()).then(|| FileIdentity::Existing(data.dev(), data.ino())),
@@ -83,13 +85,14 @@ impl OutputFile {
         })
     }
 
-    /// Whether writing this output would write the file at `other`.
+    /// Returns whether writing this output would overwrite the file at `other`.
     fn writes(&self, other: &Path) -> bool {
         let identity = FileIdentity::of(other);
         identity.is_some_and(|other| other == self.identity) || self.has_numbered(other)
     }
 
-    /// Whether `other` is named like a later chart or load of this output: `a-2.svg` for `a.svg`.
+    /// Returns whether `other` is named like a later chart or load of this output: `a-2.svg` for
+    /// `a.svg`.
     fn has_numbered(&self, other: &Path) -> bool {
         let stem = |path: &Path| path.file_stem().and_then(OsStr::to_str).map(str::to_owned);
         let (Some(own), Some(name)) = (stem(&self.path), stem(other)) else {
@@ -106,7 +109,7 @@ impl OutputFile {
     }
 }
 
-/// The folder that a file is in, or would be in.
+/// Returns the folder of a file, which need not exist.
 fn folder_of(path: &Path) -> &Path {
     let folder = path
         .parent()
@@ -114,10 +117,10 @@ fn folder_of(path: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-/// Refuses arguments by which an output would replace an input, or another output.
+/// Rejects arguments whose outputs would replace an input or another output.
 ///
 /// # Errors
-/// Names both.
+/// Fails if there are such files, and names both.
 pub fn check(command: &clap::Command, matches: &ArgMatches) -> anyhow::Result<()> {
     let (mut command, mut matches) = (command, matches);
     while let Some((name, inner)) = matches.subcommand() {
@@ -158,10 +161,11 @@ pub fn check(command: &clap::Command, matches: &ArgMatches) -> anyhow::Result<()
     Ok(())
 }
 
-/// Refuses inputs that one of the files of `-o` would replace; definition files are searched for the names of more.
+/// Rejects inputs that a file of `-o` would replace, including the files that definition files
+/// name.
 ///
 /// # Errors
-/// Names both.
+/// Fails if there is one, and names both files.
 pub fn check_inputs<'p>(
     files: &[PathBuf],
     inputs: impl IntoIterator<Item = &'p Path>,
@@ -179,7 +183,8 @@ pub fn check_inputs<'p>(
     Ok(())
 }
 
-/// The files that are written, in the order of options; standard output is one if it goes to a file.
+/// Lists the files to be written, in the order of options; includes standard output if it is
+/// redirected to a file.
 fn outputs(command: &clap::Command, matches: &ArgMatches) -> Vec<OutputFile> {
     let mut outputs = Vec::new();
     for argument in command.get_arguments() {
@@ -210,7 +215,7 @@ fn outputs(command: &clap::Command, matches: &ArgMatches) -> Vec<OutputFile> {
     outputs
 }
 
-/// The database that the command uses, if it has one that is a file.
+/// Returns the database that the command uses, if it is a file.
 fn database(command: &clap::Command, matches: &ArgMatches) -> Option<PathBuf> {
     let mut arguments = command.get_arguments();
     arguments.find(|argument| argument.get_id() == DATABASE)?;
@@ -222,7 +227,7 @@ fn database(command: &clap::Command, matches: &ArgMatches) -> Option<PathBuf> {
     Some(Store::locate(explicit.as_deref(), &here))
 }
 
-/// The file of a database and those that SQLite keeps beside it.
+/// Returns the file of a database and those that SQLite keeps beside it.
 fn parts_of_database(path: &Path) -> impl Iterator<Item = PathBuf> {
     ["", "-wal", "-shm", "-journal"]
         .into_iter()
@@ -233,7 +238,7 @@ fn parts_of_database(path: &Path) -> impl Iterator<Item = PathBuf> {
         })
 }
 
-/// The arguments that may name files that are read.
+/// Returns the arguments that may name files to read.
 fn input_words(command: &clap::Command, matches: &ArgMatches) -> Vec<String> {
     let arguments = command.get_arguments().filter(|argument| {
         let id = argument.get_id().as_str();
@@ -248,7 +253,7 @@ fn input_words(command: &clap::Command, matches: &ArgMatches) -> Vec<String> {
         .collect()
 }
 
-/// The values of an option that were typed, not its default.
+/// Returns the typed values of an option, without its default.
 fn values(matches: &ArgMatches, id: &str) -> Vec<String> {
     let is_typed = matches
         .value_source(id)
@@ -260,7 +265,8 @@ fn values(matches: &ArgMatches, id: &str) -> Vec<String> {
         .collect()
 }
 
-/// Refuses a word that names an existing file which an output would replace; names are looked up from `folder`.
+/// Rejects an argument that names an existing file, relative to `folder`, which an output would
+/// replace.
 fn refuse_word(outputs: &[OutputFile], word: &str, folder: &Path) -> anyhow::Result<()> {
     for name in names_in(word) {
         let path = folder.join(name);
@@ -271,7 +277,8 @@ fn refuse_word(outputs: &[OutputFile], word: &str, folder: &Path) -> anyhow::Res
     Ok(())
 }
 
-/// Refuses a file that an output would replace, and files that are named in it, if it is a definition file.
+/// Rejects a file that an output would replace; for a definition file, also the files that it
+/// names.
 fn refuse_file(outputs: &[OutputFile], input: &Path) -> anyhow::Result<()> {
     if let Some(output) = outputs.iter().find(|output| output.writes(input)) {
         bail!(
@@ -301,8 +308,9 @@ fn refuse_file(outputs: &[OutputFile], input: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What in a word may be the name of a file: the word itself, the words of a command line, and what is left of them without
-/// `NAME=`, `@`, `SUITE:`, `[VARIANT]`, `::PART` and what is separated by commas.
+/// Returns the substrings that may be file names: the argument itself, the words of a command line,
+/// and what remains of each without `NAME=`, `@`, `SUITE:`, `[VARIANT]` and `::PART`, split at
+/// commas.
 fn names_in(word: &str) -> Vec<&str> {
     if word.len() > LONGEST_WORD {
         return Vec::new();

@@ -359,6 +359,6 @@ fn equal_sides_are_rarely_called_different() {
         same += u32::from(row.verdict == Verdict::Same);
     }
     assert!(different <= 10, "{different} of 60");
-    // 91 % are declared equal in the simulations of docs/why/statistics.md.
+    // 91 % are declared equal in the simulations of crates/stats/benches/simulate.md.
     assert!(same >= 45, "{same} of 60");
 }

@@ -1,4 +1,5 @@
-//! `speedwell as hyperfine`, beside what the original printed and exported, and with real commands.
+//! `speedwell as hyperfine`, against recorded output and exports of the original, and with real
+//! commands.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -133,7 +134,7 @@ fn the_order_is_one_after_the_other_only_where_that_is_asked_for_or_needed() {
     assert_eq!(order(&["--setup", "true"]), in_turn);
 }
 
-/// The times of each command in an export.
+/// Returns the number of times of each command in an export.
 fn runs_of(file: &Path) -> Vec<usize> {
     let json: serde_json::Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     let results = json["results"].as_array().unwrap();
@@ -145,7 +146,7 @@ fn runs_of(file: &Path) -> Vec<usize> {
 fn what_is_measured_is_exported_though_we_are_ended_or_a_command_fails() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("r.json");
-    // The tenth start of the second command is the end.
+    // The tenth start of the second command ends the session.
     let measure = |end: &str| {
         let _ = std::fs::remove_file(folder.path().join("starts"));
         let script = format!("sh -c 'echo >> starts; test $(wc -l < starts) != 10 || {end}'");
@@ -164,7 +165,7 @@ fn what_is_measured_is_exported_though_we_are_ended_or_a_command_fails() {
     assert_eq!(killed.status.code(), None, "{killed:?}");
     let runs = runs_of(&file);
     assert_eq!(runs.len(), 2, "both commands are in it");
-    // Nine runs are done, of which the last block may be missing.
+    // Nine runs are done; the last block may be incomplete.
     assert!((7..=9).contains(&runs[1]) && runs[0] >= 7, "{runs:?}");
     let failed = measure("exit 3");
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");

@@ -1,4 +1,5 @@
-//! Mistakes that are found before anything is measured, so that no measuring is in vain and no file is lost.
+//! Mistakes that are detected before anything is measured, so that no time is wasted and no file is
+//! lost.
 
 use super::project::{Answer, Project, node};
 use std::process::Stdio;
@@ -13,7 +14,6 @@ fn project() -> Project {
     Project::new().with("g/one.fake", ONE_CASE)
 }
 
-/// Asserts that no session was kept.
 #[track_caller]
 fn expect_nothing_measured(project: &Project) {
     assert_eq!(project.stored_runs(), 0);
@@ -178,7 +178,7 @@ fn a_baseline_among_results_must_exist_and_is_put_first() {
 
 #[test]
 fn a_program_that_cannot_start_is_refused_before_the_runs_of_the_other_side() {
-    // As pyenv's shims answer for a version that is not installed.
+    // This is how pyenv's shims respond for a version that is not installed.
     let shim = "#!/bin/sh\necho 'python: command not found' >&2\nexit 127\n";
     let project = Project::new()
         .with(
@@ -241,7 +241,7 @@ fn processors_that_are_not_there_are_refused() {
     expect_nothing_measured(&project);
 }
 
-/// The content of a file before and after a command that must be refused because of `why`.
+/// Asserts that a command is rejected because of `why` and leaves a file unchanged.
 #[track_caller]
 fn expect_kept(project: &Project, file: &str, words: &[&str], why: &[&str]) {
     let read = || std::fs::read(project.path(file)).unwrap();
@@ -382,7 +382,7 @@ fn a_benchmark_that_is_edited_while_it_is_measured_has_no_more_runs() {
     if node().is_none() {
         return;
     }
-    // Every run edits the file, or a module of the project that it requires.
+    // Every run edits the file, or a project module that it requires.
     let script = |edited: &str| {
         format!(
             "const {{ createBenchmark }} = require('speedwell');\nrequire('../lib/work');\n\

@@ -1,4 +1,4 @@
-//! What people say of a history, what else a course can be of, and who else can read it.
+//! Annotations of a history, selection of series, and export for other tools.
 
 use super::history::{
     COMMITS, SLOWER, changes, every, import, list, measured, repository, session,
@@ -8,7 +8,7 @@ use super::suite_projects::installed;
 use serde_json::{Value, json};
 use std::process::Command;
 
-/// The rows of a course, with the column of this name.
+/// The rows of a trend, by the column of this name.
 fn column(repository: &Repository, words: &[&str], name: &str) -> Vec<String> {
     let words = [&["history", "trend", "--format", "json"][..], words].concat();
     let shown = repository.run(&words).expect_status(0).json();
@@ -180,7 +180,8 @@ fn otava_reads_the_table_that_is_made_for_it_and_finds_the_same_change() {
     let said = String::from_utf8_lossy(&output.stdout);
     let json = said.lines().find(|line| line.starts_with('{'));
     let found: Value = serde_json::from_str(json.unwrap_or_else(|| panic!("{output:?}"))).unwrap();
-    // Otava orders by time, which is in reverse here: the first slower commit is the last one before its change.
+    // Otava orders by time, which is reversed here: the first slower commit is the last one before
+    // its change.
     let changes = found["parse"].as_array().unwrap();
     assert_eq!(changes.len(), 1, "{found}");
     let at = changes[0]["attributes"]["commit"].as_str().unwrap();

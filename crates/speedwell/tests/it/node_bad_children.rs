@@ -1,4 +1,5 @@
-//! Children of a benchmark that no fixture of the original covers: crashes, floods, leftovers.
+//! Children of a benchmark that no fixture of the original covers: crashes, floods of output,
+//! leftover processes.
 
 use super::project::{Answer, Project, node};
 

@@ -1,4 +1,5 @@
-//! What a side of a comparison measures: its own artifact, its own code, and the same benchmark as the other side.
+//! Each side of a comparison measures its own artifact and its own code, with the same benchmark as
+//! the other side.
 
 use super::harness_driver::tool;
 use super::project::{Answer, node};
@@ -8,7 +9,8 @@ use serde_json::Value;
 use std::fs;
 use std::process::Command;
 
-/// A suite whose program executes built archives: the last line of one is the time of its only benchmark.
+/// A suite whose program executes built archives: the last line of one is the time of its only
+/// benchmark.
 const ARCHIVES: &str = r#"
 [suite.archive]
 recognise = { kind = "zip", content = "BENCHES" }
@@ -23,12 +25,12 @@ line = '^(?P<name>\S+) (?P<value>[\d.]+) (?P<unit>\S+)$'
 const JAVA: &str =
     "#!/bin/sh\ncase $1 in --list) echo offer ;; *) echo offer $(tail -n 1 \"$2\") ns ;; esac\n";
 
-/// Writes what a build makes.
+/// Writes a build artifact.
 const BUILD: &str =
     "printf 'PK\\003\\004\\000BENCHES\\n%s\\n' \"$(cat cost)\" > out.jar; echo built >> $LOG";
 
-/// A repository whose builds are archives of 100 ns on `main` and of 500 ns on the branch that is checked out, with an archive of
-/// 7 ns in the checkout; `None`, said on stderr, without git.
+/// A repository whose builds are archives of 100 ns on `main` and of 500 ns on the checked-out
+/// branch, with an archive of 7 ns in the checkout; `None`, with a message, without git.
 fn archives() -> Option<Repository> {
     let repository = Repository::new()?
         .with(".gitignore", "out.jar\n")
@@ -98,7 +100,7 @@ fn two_artifacts_are_compared_with_each_other_and_copies_are_called_a_a() {
     answer.expect_stderr(&["are the same program, byte for byte: this is an A/A comparison"]);
 }
 
-/// A library that the benchmark imports, another one in each revision.
+/// A library that the benchmark imports, different in each revision.
 fn library(benchmark: &str) -> Option<Repository> {
     node()?;
     let repository = Repository::new()?
@@ -332,7 +334,7 @@ fn a_slower_revision_of_a_jar_of_jmh_is_found() {
     let mut command = repository.command(&words);
     let answer = Answer::from(command.env("JMH", libraries).output().unwrap());
     let [old, new] = medians(answer.expect_status(0));
-    // As time or as operations a second.
+    // Either time or operations per second.
     let factor = (new / old).max(old / new);
     assert!(factor > 3.0 && factor < 8.0, "{old} {new}");
 }
@@ -372,7 +374,7 @@ fn a_short_line_is_filled_when_every_revision_has_a_point() {
     answer.expect_stderr(&["the line has 2 revisions, and 2 of them have a point"]);
 }
 
-/// A benchmark of so many steps.
+/// A benchmark with this many steps.
 const STEPS: &str = "#include <speedwell.hpp>\n\
     SPEEDWELL_BENCHMARK(sum) {\n\
       for (auto _ : bench) {\n\
@@ -406,7 +408,7 @@ fn instructions_of_old_revisions_are_counted() {
         repository.run(&words).expect_status(0)
     };
     measure("time");
-    // A revision that has times has no count yet.
+    // A revision with times has no count yet.
     measure("instructions").expect_stdout(&["measured"]);
     let trend = repository.run(&[
         "history",
@@ -426,8 +428,8 @@ const GO_TEST: &str = "package tiny\n\nimport \"testing\"\n\nvar sink int\n\n\
     func BenchmarkSum(b *testing.B) {\n\tfor i := 0; i < b.N; i++ {\n\t\tsink += Sum(OWN)\n\t}\n}\n\n\
     func BenchmarkOther(b *testing.B) {\n\tfor i := 0; i < b.N; i++ {\n\t\tsink += OTHER\n\t}\n}\n";
 
-/// Commits of a Go package: `first`, then one that slows down the benchmark alone, one that edits another benchmark, and
-/// one that slows down the code alone.
+/// Commits of a Go package: `first`, then one that slows down only the benchmark, one that edits
+/// another benchmark, and one that slows down only the code.
 fn go_package() -> Option<Repository> {
     tool(&["go"])?;
     let code = |times: &str| GO_CODE.replace("TIMES", times);
@@ -472,7 +474,7 @@ fn compare_go(repository: &Repository, sides: [&str; 2], more: &[&str]) -> Answe
         ".",
     ];
     let mut command = repository.command(&[&words, more].concat());
-    // What is compiled of the standard library is found again.
+    // Reuse compiled parts of the standard library.
     command
         .env("GOFLAGS", "-mod=mod")
         .env("GOCACHE", std::env::temp_dir().join("speedwell-tests-go"));
@@ -496,7 +498,7 @@ fn a_benchmark_of_go_that_changed_itself_has_no_verdict_and_code_that_changed_ha
         &["--with-own-benchmarks"],
     );
     answer.expect_status(1).expect_stdout(&["worse"]);
-    // The edit of another benchmark in the same file is between these.
+    // The edit of another benchmark in the same file lies between these.
     let answer = compare_go(&repository, ["benchmark", "code"], &[]);
     answer.expect_status(1).expect_stdout(&["worse"]);
 }

@@ -1,4 +1,4 @@
-//! Files, names and figures of others: what is not trusted, and what happens then.
+//! Untrusted files, names and figures, and how they are handled.
 
 use super::project::{Answer, Project, node};
 use std::fs;
@@ -9,12 +9,12 @@ use std::path::Path;
 /// A user that is neither root nor the one who runs the tests.
 const NOBODY: u32 = 65_534;
 
-/// Whether the tests run as root, to whom no right is denied.
+/// Whether the tests run as root, whom no permission check stops.
 fn is_root() -> bool {
     speedwell_process::user() == 0
 }
 
-/// Names that would clear a terminal, ring its bell and set its title.
+/// Names with escape sequences that clear a terminal, ring its bell and set its title.
 const NAMES: &str = r#"{"context":{"date":"2024-01-01T00:00:00+00:00"},"benchmarks":[
 {"name":"BM_a\u001b[2J\u0007\u0000b","run_name":"BM_a\u001b[2J\u0007\u0000b","run_type":"iteration","iterations":10,
 "real_time":5.0,"cpu_time":5.0,"time_unit":"ns"},
@@ -144,7 +144,8 @@ fn a_planted_harness_is_not_executed() {
             .env("TMPDIR", &shared);
         Answer::from(command.output().unwrap())
     };
-    // The first run shows under which name the harness lies; an attacker knows it from a program of his own.
+    // The first run reveals the name of the harness, which an attacker knows from a program of his
+    // own.
     run().expect_status(0);
     let cache = shared.join(format!("speedwell-{}", speedwell_process::user()));
     let harness = fs::read_dir(&cache).unwrap().flatten();
@@ -168,7 +169,7 @@ fn a_planted_harness_is_not_executed() {
     assert!(!marker.exists(), "code of somebody else was executed");
 }
 
-/// An ab that notes the rights of the folder of the body, and the body.
+/// An ab that records the permissions of the body's folder, and the body.
 const SEES_BODY: &str = "#!/bin/sh
 for word; do [ \"$take\" ] && file=$word; take=; [ \"$word\" = -p ] && take=1; done
 stat -c %a \"$(dirname \"$file\")\" > \"$SEEN\"
@@ -176,11 +177,11 @@ cat \"$file\" >> \"$SEEN\"
 exit 1
 ";
 
-/// The shell becomes the program, so its number is the one that the attacker has to guess.
+/// The shell execs the program, so its process id is the one that the attacker must guess.
 const TRAP: &str =
     "d=$TMPDIR/speedwell-$$; mkdir \"$d\" && ln -s \"$VICTIM\" \"$d/body\" && exec \"$0\" \"$@\"";
 
-/// The address of a server that answers everything with two bytes.
+/// Address of a server that responds to everything with two bytes.
 fn answering() -> String {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -220,7 +221,7 @@ fn a_link_that_somebody_put_where_a_body_goes_is_not_written_through() {
         .env("TMPDIR", project.path("tmp"))
         .env("VICTIM", project.path("victim"))
         .env("SEEN", project.path("seen"));
-    // What the tool printed is no report, which is an error; what matters happened before.
+    // The tool's output is not a report, which is an error; what matters happened before.
     let answer = Answer::from(command.output().unwrap());
     let text = |name: &str| fs::read_to_string(project.path(name)).unwrap_or_default();
     assert_eq!(text("victim"), "precious", "{answer:?}");
@@ -236,7 +237,8 @@ fn a_full_disk_ends_the_measuring_and_what_was_kept_is_shown() {
         .map(|n| format!("case n={n}\n* {}\n", n + 1))
         .collect();
     let project = Project::new().with("many.fake", &cases);
-    // Files must not grow beyond 1,200 blocks of 512 or 1024 bytes: the same to a writer as a disk that is full.
+    // Files must not exceed 1,200 blocks of 512 or 1024 bytes, which looks like a full disk to a
+    // writer.
     let limited = "trap '' XFSZ; ulimit -f 1200; exec \"$0\" \"$@\"";
     let mut command = std::process::Command::new("sh");
     command

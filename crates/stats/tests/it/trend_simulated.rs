@@ -1,4 +1,4 @@
-//! The search for changes as properties, and a small version of `cargo bench --bench trend`.
+//! Properties of change detection, and a small version of `cargo bench --bench trend`.
 
 #[path = "../../benches/trend/noise.rs"]
 #[allow(dead_code, reason = "the benchmark program uses all of it")]
@@ -14,7 +14,7 @@ fn is_found(change: &Change) -> bool {
     change.evidence != Evidence::Suspected
 }
 
-/// One machine, a position each.
+/// Points of one machine, one position each.
 fn points(values: impl IntoIterator<Item = f64>) -> Vec<Point> {
     let numbered = values.into_iter().zip(0..);
     numbered
@@ -84,7 +84,8 @@ fn a_walk_that_another_process_kept_goes_on_where_it_was() {
     }
 }
 
-/// The bench has four thousand series a kind; here a limit that is too low by a tenth, or machines that are mixed, show.
+/// The benchmark has four thousand series a kind; these suffice to notice a limit that is a tenth
+/// too low, or mixed machines.
 #[test]
 fn series_in_which_nothing_changes_hardly_ever_have_a_found_change() {
     let kinds = [
@@ -107,7 +108,7 @@ fn series_in_which_nothing_changes_hardly_ever_have_a_found_change() {
             raised += walk.raised();
         }
     }
-    // 160 series, 32 000 points; .6 % wrong and 4 suspicions in 1000 points are expected.
+    // 160 series, 32 000 points; expected are .6 % wrong and 4 suspicions in 1000 points.
     assert!(wrong <= 4, "{wrong} series with a false change");
     assert!((40..=250).contains(&raised), "{raised} suspicions");
 }
@@ -132,7 +133,7 @@ fn another_machine_is_no_change_but_a_place_where_nothing_can_be_said() {
     let swapped = noisy(Noise::MachineSwap, 100, 5);
     assert_eq!(search(&swapped).unwrap(), []);
     assert_eq!(machine_swap(&Series::new(&swapped).unwrap()), Some(50));
-    // Without their labels the same points have a change there.
+    // Without their labels the same points show a change there.
     let unlabelled: Vec<Point> = swapped
         .iter()
         .map(|&point| Point {
@@ -143,7 +144,7 @@ fn another_machine_is_no_change_but_a_place_where_nothing_can_be_said() {
     assert_eq!(search(&unlabelled).unwrap()[0].after, 50);
     let mixed = Series::new(&noisy(Noise::ThreeMachines, 100, 5)).unwrap();
     assert_eq!(machine_swap(&mixed), None);
-    // The latest of several swaps, farther away than points are looked at.
+    // The latest of several swaps, farther back than the points examined.
     let many = noisy(Noise::Normal, 700, 5).into_iter().zip(0..);
     let many: Vec<Point> = many
         .map(|(point, i)| Point {
@@ -162,7 +163,7 @@ fn a_change_is_seen_through_the_offsets_of_machines() {
     assert!(change.after.abs_diff(100) <= 3, "{change:?}");
     assert!((change.size.ratio - 1.05).abs() < 0.015, "{change:?}");
     assert_eq!(change.shape, Shape::Step);
-    // What machines are called does not matter.
+    // The numbers of the machines do not matter.
     let renamed: Vec<Point> = points
         .iter()
         .map(|&point| Point {
@@ -176,7 +177,8 @@ fn a_change_is_seen_through_the_offsets_of_machines() {
 #[test]
 fn the_unit_does_not_matter() {
     let points = with_step(noisy(Noise::Lognormal, 150, 4), 80, 0.05);
-    // Powers of two shift logarithms by so much that nothing is rounded otherwise in the ranks.
+    // Scaling by a power of two shifts logarithms without changing the order of their ranks by
+    // rounding.
     let scaled: Vec<Point> = points
         .iter()
         .map(|&point| Point {
@@ -215,7 +217,7 @@ fn sessions_of_one_revision_are_never_parted() {
     assert_eq!(search(&points).unwrap(), []);
 }
 
-/// However clear a step is, and wherever it lies.
+/// Regardless of how clear a step is, and where it lies.
 #[test]
 fn too_few_points_have_neither_a_suspicion_nor_a_finding() {
     let (mut suspected, mut found) = (usize::MAX, usize::MAX);

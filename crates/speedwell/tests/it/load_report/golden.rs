@@ -1,4 +1,4 @@
-//! What a user reads, against golden files (`SPEEDWELL_UPDATE_GOLDEN=1` writes them anew).
+//! Terminal reports against golden files (`SPEEDWELL_UPDATE_GOLDEN=1` rewrites them).
 
 use super::made::{MS, Made, S, US};
 use speedwell_analysis::load::{LoadFindings, analyse, gate};
@@ -14,7 +14,7 @@ fn rendered(document: &Document, format: &dyn Render) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// What a terminal of 100 columns shows.
+/// The report on a terminal of 100 columns.
 pub fn text(loads: &[LoadFindings<'_>]) -> String {
     rendered(&document(loads, &Output::default()), &terminal())
 }
@@ -43,7 +43,7 @@ fn golden(name: &str, text: &str) {
     );
 }
 
-/// A clean closed load with a warm-up and a course.
+/// A clean closed load with a warm-up and a time series.
 pub fn clean() -> Made {
     let ok: Vec<u64> = (0..24).map(|at| 400 + (at * 13) % 9).collect();
     Made::closed(4)
@@ -52,7 +52,8 @@ pub fn clean() -> Made {
         .course(2, &ok)
         .with(|run| {
             run.requested.warmup_ns = 200 * MS;
-            // 10,000 answers of 200 ns to 2 ms sum up to 10.001 s, which keeps four busy for 2.5 s.
+            // 10,000 responses of 200 ns to 2 ms sum up to 10.001 s, which keeps four clients busy
+            // for 2.5 s.
             run.measured.elapsed_ns = 2_500_250_000;
             run.measured.most_connections = 4;
             let thread = &mut run.measured.threads[0];
@@ -67,7 +68,7 @@ pub fn clean() -> Made {
         })
 }
 
-/// An open load in which much went wrong.
+/// An open load with many problems.
 pub fn troubled() -> Made {
     let mut made = Made::open(1_000.0).connected(&[80 * US; 8]);
     for at in 0..1_000 {
@@ -132,7 +133,7 @@ fn a_load_whose_times_are_refused() {
 fn a_load_whose_times_are_ranges() {
     let mut made = Made::open(1_000.0).connected(&[80 * US; 8]);
     for at in 0..1_000 {
-        // Each tenth request was sent 1.8 ms late, and is the slower for it.
+        // Every tenth request was sent 1.8 ms late, which adds to its response time.
         let late_ns = if at % 10 == 0 { 1_800 * US } else { 50 * US };
         made.end(Outcome::Ok, 14_100 * US + late_ns, late_ns);
     }

@@ -1,4 +1,4 @@
-//! Findings made by hand: every verdict, unmatched cases, metrics of both directions.
+//! Hand-made findings: every verdict, unmatched cases, metrics of both directions.
 
 use speedwell_analysis::{
     CaseComparison, CaseSummary, Comparison, Correction, Findings, Method, Side,
@@ -6,10 +6,10 @@ use speedwell_analysis::{
 use speedwell_model::{Better, Case, Estimate, Metric, RunValue, Verdict, median};
 use std::sync::Arc;
 
-/// `number` values around `center`, spread evenly over `center` plus or minus `spread` as a share.
+/// `number` values around `center`, spread evenly over plus or minus the fraction `spread` of it.
 fn values(center: f64, spread: f64, number: usize) -> Vec<RunValue> {
     let value = |at: usize| {
-        // Multiples of the golden ratio, modulo 1, in which no order can be seen.
+        // Multiples of the golden ratio modulo 1, which have no visible order.
         let place = (at as f64 * 0.618_033_988_75).fract() - 0.5;
         let value = center * (1.0 + 2.0 * spread * place);
         RunValue {
@@ -333,7 +333,7 @@ pub fn load_test() -> Vec<CaseSummary> {
     load_metrics().into_iter().map(one).collect()
 }
 
-/// The same against another server.
+/// Likewise, against another server.
 pub fn load_compared() -> Findings {
     let one = |(metric, center): (Metric, f64)| {
         let (change, verdict) = match metric.better {
@@ -372,7 +372,7 @@ pub fn verdicts(verdicts: &[(Verdict, f64)]) -> Findings {
     }
 }
 
-/// Three ways to do the same thing, against a fourth.
+/// Three ways to do the same thing, compared with a fourth.
 pub fn contest() -> Findings {
     let one = |(name, change, verdict): (&str, Estimate, Verdict)| Comparison {
         baseline: "concat".into(),

@@ -1,10 +1,10 @@
-//! Whole reports against golden files: what a user sees on screens of 80 and 120 columns, and what
-//! goes into Markdown, CSV and JSON.
+//! Whole reports against golden files: on terminals of 80 and 120 columns, and as Markdown, CSV and
+//! JSON.
 //!
-//! `SPEEDWELL_UPDATE_GOLDEN=1 cargo test -p speedwell --test it report` writes the files anew; look at
-//! the difference before keeping it.
+//! `SPEEDWELL_UPDATE_GOLDEN=1 cargo test -p speedwell --test it report` rewrites the files; review
+//! the difference before committing it.
 
-// A test fails by panicking; helpers of tests are no exception.
+// Tests and their helpers report failures by panicking.
 #![allow(clippy::unwrap_used)]
 
 mod circumstances;
@@ -159,7 +159,7 @@ fn no_line_of_a_report_is_wider_than_the_screen() {
         let mut bytes = Vec::new();
         text(width).render(&document, &mut bytes).unwrap();
         let all = String::from_utf8(bytes).unwrap();
-        // Lines to copy, and what other programs wrote, are never broken.
+        // Commands to copy, and output of other programs, are never wrapped.
         let ours = all
             .lines()
             .filter(|line| !line.contains("repeat it") && !line.contains("/opt/node"));
