@@ -15,7 +15,7 @@ use speedwell_results::store::{
 };
 use speedwell_suite::project::Project;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -246,11 +246,7 @@ fn line(
 
 /// The branch of the project's file, the one that the remote repository calls its own, or that of the checkout.
 fn usual_branch(git: &Git) -> Result<Option<String>> {
-    let root = git
-        .ask(&["rev-parse", "--show-toplevel"])
-        .map(PathBuf::from);
-    let here = std::env::current_dir()?;
-    let project = Project::find(&here, root.as_deref().unwrap_or(&here))?;
+    let project = Project::find(&std::env::current_dir()?)?;
     let of_project = project.and_then(|project| project.history.branch);
     let of_remote = || Some(git.target(None)?.rsplit_once("origin/")?.1.to_owned());
     let of_checkout = || git.ask(&["symbolic-ref", "--short", "-q", "HEAD"]);
