@@ -2,7 +2,8 @@
 //!
 //! A backup is what [`json_lines`] writes of every session, with lines between that say what does not belong to a session:
 //! tokens by their digests, judgements, lines of revisions, deletions. So it is read by any program that reads sessions, and
-//! by later versions. What follows from sessions, points and walks, is not in it. Start at [`Store::back_up`]; the kinds of
+//! by later versions. What follows from sessions, points and walks, is not in it. The last line counts projects and sessions,
+//! so that a file that was cut between two sessions is not taken for a whole one. Start at [`Store::back_up`]; the kinds of
 //! lines are [`Line`].
 
 mod rows;
@@ -21,7 +22,10 @@ use speedwell_model::{Change, Metric, Revision, SeriesKey, Session, State};
 use std::io::{BufRead, Write};
 
 /// The version written here, and the highest that is read.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
+
+/// The first version that ends with [`Line::End`].
+const FIRST_WITH_END: u64 = 2;
 
 /// Numbers of deleted sessions that are left out between two others; beyond, sessions get other numbers.
 const MOST_SKIPPED: i64 = 1_000_000;
@@ -54,6 +58,8 @@ enum Line {
         change: Change,
         confirmed_by: Option<String>,
     },
+    /// The last of all: how many projects and sessions the file holds.
+    End { projects: usize, sessions: usize },
 }
 
 /// What the store knows of a session beside itself.
@@ -97,6 +103,10 @@ pub struct BackupLines<R> {
     next: Option<String>,
     /// Of the line that comes next, from 1.
     number: usize,
+    version: u64,
+    /// Projects and sessions read so far.
+    found: [usize; 2],
+    has_ended: bool,
 }
 
 impl<R: BufRead> BackupLines<R> {
@@ -109,19 +119,29 @@ impl<R: BufRead> BackupLines<R> {
             reader,
             next: None,
             number: 0,
+            version: 0,
+            found: [0; 2],
+            has_ended: false,
         };
         lines.advance()?;
         let first = lines.next.as_deref().unwrap_or_default();
-        match serde_json::from_str(first) {
-            Ok(Line::Backup { version, .. }) => ensure!(
-                version <= VERSION,
-                "it was written by a newer speedwell (format {version}, this one knows {VERSION})\n\
-                 hint: update speedwell"
-            ),
-            _ => bail!("it is no backup\nhint: speedwell import reads files with sessions alone"),
-        }
+        let Ok(Line::Backup { version, .. }) = serde_json::from_str(first) else {
+            bail!("it is no backup\nhint: speedwell import reads files with sessions alone")
+        };
+        ensure!(
+            version <= VERSION,
+            "it was written by a newer speedwell (format {version}, this one knows {VERSION})\n\
+             hint: update speedwell"
+        );
+        lines.version = version;
         lines.advance()?;
         Ok(lines)
+    }
+
+    /// Whether the file says how much it holds. Those of older versions do not, and one that was cut between two sessions
+    /// looks whole.
+    pub fn has_end(&self) -> bool {
+        self.version >= FIRST_WITH_END
     }
 
     fn advance(&mut self) -> anyhow::Result<()> {
@@ -143,24 +163,48 @@ impl<R: BufRead> BackupLines<R> {
     /// The next project, with whether everybody may read it; `None` at the end.
     ///
     /// # Errors
-    /// Something else comes next.
+    /// Something else comes next, or the file ends before its last line.
     pub fn project(&mut self) -> anyhow::Result<Option<(String, bool)>> {
         let Some(text) = self.next.as_deref() else {
+            let is_whole = self.has_ended || !self.has_end();
+            ensure!(is_whole, "{}", self.cut("its last line is missing"));
             return Ok(None);
         };
         match serde_json::from_str(text) {
             Ok(Line::Project { name, is_public }) => {
+                self.found[0] += 1;
                 self.advance()?;
                 Ok(Some((name, is_public)))
+            }
+            Ok(Line::End { projects, sessions }) => {
+                let counted = format!("its last line counts {projects} and {sessions}");
+                ensure!([projects, sessions] == self.found, "{}", self.cut(&counted));
+                self.advance()?;
+                ensure!(
+                    self.next.is_none(),
+                    "line {}: the backup ends before this line",
+                    self.number
+                );
+                self.has_ended = true;
+                Ok(None)
             }
             _ => bail!("line {}: a project was expected", self.number),
         }
     }
 
-    /// The text of the next line, unless a project begins there.
+    fn cut(&self, why: &str) -> String {
+        let [projects, sessions] = self.found;
+        format!(
+            "the backup is incomplete: {projects} projects and {sessions} sessions were read, and {why}\n\
+             hint: copy the file again, or write another with 'speedwell serve backup'"
+        )
+    }
+
+    /// The text of the next line, unless a project begins or the backup ends there.
     fn of_project(&self) -> Option<&str> {
         let text = self.next.as_deref()?;
-        (!text.starts_with("{\"speedwell\":\"project\"")).then_some(text)
+        let is_other = |kind: &str| text.starts_with(&format!("{{\"speedwell\":\"{kind}\""));
+        (!["project", "end"].into_iter().any(is_other)).then_some(text)
     }
 
     /// The next line of the session that was begun.
@@ -189,6 +233,14 @@ pub fn begin_backup(out: &mut dyn Write, made_unix_ms: i64) -> anyhow::Result<()
             made_unix_ms,
         },
     )
+}
+
+/// Writes the last line of a backup, which says how much it holds.
+///
+/// # Errors
+/// `out` fails.
+pub fn end_backup(out: &mut dyn Write, (projects, sessions): (usize, usize)) -> anyhow::Result<()> {
+    put(out, &Line::End { projects, sessions })
 }
 
 fn put(out: &mut dyn Write, line: &Line) -> anyhow::Result<()> {
@@ -396,7 +448,9 @@ impl<R: BufRead> BackupLines<R> {
             Line::Row { table, values } => rows::check(table, values)?,
             Line::Stored(stored) => stored.check()?,
             Line::Branch { .. } | Line::Change { .. } => {}
-            Line::Backup { .. } | Line::Project { .. } => bail!("it does not belong here"),
+            Line::Backup { .. } | Line::Project { .. } | Line::End { .. } => {
+                bail!("it does not belong here")
+            }
         }
         self.advance()?;
         Ok(line)
@@ -417,6 +471,7 @@ impl<R: BufRead> BackupLines<R> {
             self.advance()?;
         }
         turn.end()?;
+        self.found[1] += 1;
         take(Part::Ends)
     }
 }
@@ -475,7 +530,7 @@ impl Restoring {
                 confirmed_by,
             } => restore_change(file, &series, &branch, change, confirmed_by)?,
             // They are not among the lines of a project.
-            Line::Backup { .. } | Line::Project { .. } => {}
+            Line::Backup { .. } | Line::Project { .. } | Line::End { .. } => {}
         }
         Ok(())
     }

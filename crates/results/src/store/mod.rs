@@ -43,7 +43,7 @@ mod sessions;
 mod tokens;
 mod uploads;
 
-pub use backup::{BackupLines, Restored, begin_backup};
+pub use backup::{BackupLines, Restored, begin_backup, end_backup};
 pub use benchmarks::{StoredBenchmark, StoredCase};
 pub use browse::{StoredCalibration, StoredMachine};
 pub use cases::{LARGE_SESSION, SessionByCases};
