@@ -98,6 +98,7 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
     store.keep_searched(&history.line, &reading.searched)?;
     history.gone = reading.gone;
     history.notes.extend(reading.cut_short());
+    history.notes.extend(future_sessions(store)?);
     for point in history
         .series
         .iter()
@@ -115,6 +116,27 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
         }
     }
     Ok(history)
+}
+
+/// Sessions that are named as dated in the future.
+const FUTURE_NAMED: usize = 3;
+
+/// A warning about sessions whose machine had a wrong clock.
+fn future_sessions(store: &Store) -> Result<Option<String>> {
+    let found = store.sessions_in_future(FUTURE_NAMED as i64 + 1)?;
+    let named = found.iter().take(FUTURE_NAMED);
+    let mut named = named
+        .map(|number| format!("@{number}"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    if found.len() > FUTURE_NAMED {
+        named += " and more";
+    }
+    Ok((!found.is_empty()).then(|| {
+        format!(
+            "Dated in the future, by a wrong clock of the machine: {named}. Their points count as of when they came here."
+        )
+    }))
 }
 
 /// A warning where sessions under one name were measured with different processors.

@@ -57,7 +57,7 @@ pub use live_loads::{LiveLoad, LoadProgress};
 pub use merge::{BlockOrigin, Merged, Merger, ParcelState, StoredParcel};
 pub use outbox::{Item, LONGEST_HOLD_MS, Owed, Wanted};
 pub use packs::{Searched, StoredCourse};
-pub use points::{LineFailures, SharedFacts, StoredPoint, StoredSeries};
+pub use points::{LineFailures, SharedFacts, StoredPoint, StoredSeries, credible_start};
 pub use projects::{Project, unfit_project};
 pub use recorder::Recorder;
 pub use reference::{Reference, ReferenceError};

@@ -171,7 +171,7 @@ impl Teller<'_> {
         // Also where nothing could be compared: what is newer is decided by when it was measured.
         answer.stamp = Stamp {
             revision: job.revision.clone(),
-            at_unix_ms: u64::try_from(started_unix_ms).unwrap_or_default(),
+            at_unix_ms: pull_answer::measured_at(started_unix_ms),
         };
         if let Some(page) = self.page(job) {
             let line = pull_answer::leads_to("all figures", &page);

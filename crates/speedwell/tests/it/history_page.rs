@@ -57,7 +57,7 @@ fn project() -> Project {
         };
         let mut head = lines[0].clone();
         head["id"] = json!(format!("01a2097a-0000-4000-8000-{session:012}"));
-        head["started_unix_ms"] = json!(1_780_000_000_000_i64 + i64::from(session) * 86_400_000);
+        head["started_unix_ms"] = json!(1_600_000_000_000_i64 + i64::from(session) * 86_400_000);
         head["origin"] = json!({
             "revision": revision(session),
             "subject": format!("change {session} of </title><b>the parser"),
