@@ -34,8 +34,10 @@ pub fn summary(summaries: &[CaseSummary], output: &Output) -> Document {
     for section in sections(summaries) {
         document.push(Block::Table(table(&section, output)));
     }
-    if output.verbosity != Verbosity::Quiet && !summaries.is_empty() {
-        document.push(Block::Note(EXPLANATION.into()));
+    if !summaries.is_empty() {
+        output.add_detail(&mut document, |_, document| {
+            document.push(Block::Note(EXPLANATION.into()));
+        });
     }
     document
 }

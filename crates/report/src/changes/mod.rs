@@ -11,7 +11,7 @@ use crate::document::{Block, Document};
 use crate::figure::{count, setting, share, spell_signed};
 use crate::format::Format;
 use crate::gallery::Courses;
-use crate::output::{Output, Verbosity};
+use crate::output::Output;
 use crate::table::{Cell, Column, Columns, Kind, Table, number};
 use serde_json::{Value, json};
 use speedwell_analysis::history::{CommonChange, History, SeriesTrend};
@@ -57,9 +57,9 @@ pub fn changes(
     };
     document.extend(courses.blocks(&is_among, is_shown));
     document.extend(history.notes.iter().cloned().map(Block::Note));
-    if output.verbosity != Verbosity::Quiet {
+    output.add_detail(&mut document, |_, document| {
         document.extend(notes(history).into_iter().map(Block::Note));
-    }
+    });
     document.attach("line", json!(history.branch()));
     document
 }
