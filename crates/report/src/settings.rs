@@ -1,7 +1,7 @@
 //! What a server is set to: its projects, its tokens, and who did what. The command line and the page say the same.
 
 use crate::document::{Block, Document};
-use crate::figure::{count, moment, spell};
+use crate::figure::{Uncertainty, count, moment, quantity, spell};
 use crate::table::{Cell, Column, Columns, Kind};
 use speedwell_results::store::{AuditLine, StoredToken};
 
@@ -82,7 +82,8 @@ pub fn projects_served(projects: &[ServedProject]) -> Document {
     });
     columns.add(Column::figure("bytes", "file"), |project| {
         project.bytes.map_or_else(Cell::default, |bytes| {
-            Cell::value(bytes).shown(format!("{:.1} MB", bytes as f64 / 1e6))
+            let words = quantity(bytes as f64, "B", Uncertainty::Unknown);
+            Cell::value(bytes).shown(words)
         })
     });
     if projects.iter().any(|project| project.forge.is_some()) {
