@@ -188,3 +188,43 @@ pub fn audit(lines: &[AuditLine]) -> Document {
     document.push(Block::Table(columns.table("audit", lines)));
     document
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Render as _, Text};
+    use speedwell_results::store::Scope;
+
+    /// Uses are kept by the hour; one cannot be before the token was made.
+    #[test]
+    fn a_token_is_not_used_before_it_was_made() {
+        const HOUR_MS: i64 = 3_600_000;
+        let token = |used: i64| StoredToken {
+            id: "ab12".into(),
+            digest: Vec::new(),
+            name: "ci".into(),
+            scopes: vec![Scope::Push],
+            project: None,
+            branches: None,
+            machines: None,
+            created_unix_ms: 20 * HOUR_MS + 1_800_000,
+            expires_unix_ms: None,
+            used_unix_ms: Some(used * HOUR_MS),
+            revoked_unix_ms: None,
+        };
+        let mut bytes = Vec::new();
+        let document = tokens(&[token(20), token(22)], 30 * HOUR_MS);
+        Text::default().render(&document, &mut bytes).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let times: Vec<&str> = text
+            .lines()
+            .flat_map(|line| {
+                line.match_indices("1970-01-01 ")
+                    .map(|(at, day)| &line[at + day.len()..at + day.len() + 5])
+            })
+            .collect();
+        assert_eq!(times, ["20:30", "20:30", "20:30", "22:00"], "{text}");
+        // All of them in one zone, which each header names.
+        assert_eq!(text.matches("(UTC").count(), 2, "{text}");
+    }
+}
