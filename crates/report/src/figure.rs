@@ -72,7 +72,8 @@ impl Scale {
             is_count: false,
         };
         let (mut loses_digits, mut are_counts) = (false, true);
-        for (stored, uncertainty) in figures {
+        // Zero has no digits to lose.
+        for (stored, uncertainty) in figures.into_iter().filter(|(stored, _)| *stored != 0.0) {
             are_counts &= uncertainty == Uncertainty::Exact && bytes.shown(stored).fract() == 0.0;
             loses_digits |= !self.is_short(stored);
         }
@@ -131,13 +132,16 @@ pub fn quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> String {
 /// No change has more decimals than this: thousandths of a percent.
 const MOST_PERCENT_PLACES: i32 = 3;
 
+/// A change without an interval that is larger than this, ten times, has whole percents.
+const PLAIN_CHANGE: f64 = 10.0;
+
 /// The last place of a change in percent that its interval supports, at most three behind the point.
 /// Whole percents always stay: rounded to tens, an end could no longer be distinguished from the threshold
 /// of a few percent that decides the verdict. For the same reason an end beside zero has a digit of
 /// its own, or `[-8, 0]` would stand beside a verdict that says that there is a change.
 fn percent_place(change: &Estimate) -> i32 {
     if has_no_width(change) {
-        return 1;
+        return i32::from(change.value.abs() < PLAIN_CHANGE);
     }
     let half = (change.high - change.low) / 2.0 * 100.0;
     let supported = supported_place(half).unwrap_or(0);
@@ -486,6 +490,10 @@ mod tests {
             ),
             (estimate(1.234, 0.78, 1.68), "+123 % [+78, +168]"),
             (estimate(0.05, 0.05, 0.05), "+5.0 %"),
+            (
+                estimate(102_879.583, 102_879.583, 102_879.583),
+                "+10,287,958 %",
+            ),
             (estimate(0.05, f64::NEG_INFINITY, 0.2), "+5 % [-∞, +20]"),
             (estimate(12.34, 12.1, 12.6), "+1,234 % [+1,210, +1,260]"),
             (estimate(-0.041, -0.08, -0.0042), "-4.1 % [-8.0, -0.4]"),
@@ -537,6 +545,28 @@ mod tests {
         ] {
             assert_eq!(quantity(stored, unit, uncertainty), text);
         }
+    }
+
+    #[test]
+    fn a_zero_beside_exact_sizes_takes_no_digits_from_them() {
+        let symbol = |figures: &[(f64, Uncertainty)]| {
+            let scale = Scale::common("B", figures.iter().map(|(size, _)| *size), None).unwrap();
+            scale
+                .keeping_counts("B", figures.iter().copied(), None)
+                .symbol
+        };
+        let exact = [
+            (9_304.0, Uncertainty::Exact),
+            (12_800.0, Uncertainty::Exact),
+        ];
+        let zero = (0.0, Uncertainty::Unknown);
+        assert_eq!(symbol(&exact), "B");
+        assert_eq!(symbol(&[exact[0], zero]), "B");
+        assert_eq!(symbol(&[exact[1], zero]), "KiB");
+        assert_eq!(
+            symbol(&[exact[0], (12_800.0, Uncertainty::Half(9.0))]),
+            "KiB"
+        );
     }
 
     #[test]
