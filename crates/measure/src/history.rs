@@ -16,7 +16,7 @@ use speedwell_results::store::{
 };
 use speedwell_suite::project::Project;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -100,6 +100,7 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
     store.keep_searched(&history.line, &reading.searched)?;
     history.gone = reading.gone;
     history.notes.extend(reading.cut_short());
+    history.notes.extend(future_sessions(store)?);
     for point in history
         .series
         .iter()
@@ -117,6 +118,27 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
         }
     }
     Ok(history)
+}
+
+/// Sessions that are named as dated in the future.
+const FUTURE_NAMED: usize = 3;
+
+/// A warning about sessions whose machine had a wrong clock.
+fn future_sessions(store: &Store) -> Result<Option<String>> {
+    let found = store.sessions_in_future(FUTURE_NAMED as i64 + 1)?;
+    let named = found.iter().take(FUTURE_NAMED);
+    let mut named = named
+        .map(|number| format!("@{number}"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    if found.len() > FUTURE_NAMED {
+        named += " and more";
+    }
+    Ok((!found.is_empty()).then(|| {
+        format!(
+            "Dated in the future, by a wrong clock of the machine: {named}. Their points count as of when they came here."
+        )
+    }))
 }
 
 /// Warns if sessions under one machine name were measured with different processors.
@@ -249,11 +271,7 @@ fn line(
 /// The branch in the project file, the default branch of the remote repository, or the checked-out
 /// branch.
 fn usual_branch(git: &Git) -> Result<Option<String>> {
-    let root = git
-        .ask(&["rev-parse", "--show-toplevel"])
-        .map(PathBuf::from);
-    let here = std::env::current_dir()?;
-    let project = Project::find(&here, root.as_deref().unwrap_or(&here))?;
+    let project = Project::find(&std::env::current_dir()?)?;
     let of_project = project.and_then(|project| project.history.branch);
     let of_remote = || Some(git.target(None)?.rsplit_once("origin/")?.1.to_owned());
     let of_checkout = || git.ask(&["symbolic-ref", "--short", "-q", "HEAD"]);

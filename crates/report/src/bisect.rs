@@ -1,6 +1,6 @@
 //! The report of a search along a line of revisions: the revision that brought the change, or what is left of the line.
 
-use super::output::{Output, Verbosity};
+use super::output::Output;
 use crate::document::{Block, Document};
 use crate::failures::failures;
 use crate::figure::{
@@ -25,9 +25,9 @@ pub fn bisect(found: &Found, failed: &[Failure], output: &Output) -> Document {
         document.push(Block::Table(changes(found, &answer.parts)));
     }
     document.extend(left(found));
-    if output.verbosity != Verbosity::Quiet {
-        document.extend(ends_note(found));
-    }
+    output.add_detail(&mut document, |_, document| {
+        document.extend(ends_note(found))
+    });
     let revisions = measured(found);
     if !revisions.is_empty() {
         document.push(Block::Appendix {

@@ -59,8 +59,10 @@ pub fn document(
     if has_times || findings.comparisons.is_empty() {
         document.extend(aside(figures_alone, is_quiet));
     }
-    if !is_quiet && has_times {
-        document.push(Block::Note(explanation(figures)));
+    if has_times {
+        output.add_detail(&mut document, |_, document| {
+            document.push(Block::Note(explanation(figures)));
+        });
     }
     if findings.comparisons.is_empty() {
         document.append(failures(&findings.failures, output.verbosity));
@@ -109,15 +111,15 @@ pub fn search(levels: &[SnippetLevels], findings: &Findings, output: &Output) ->
             document.push(Block::Headline(scaling::headline(&one.label, known, None)));
         }
         document.push(Block::Table(levels_table(one)));
-        if output.verbosity != Verbosity::Quiet {
+        output.add_detail(&mut document, |_, document| {
             let law = one.scaling.as_ref().map(scaling::sentence);
             document.extend(law.map(Block::Note));
             document.extend(hindrance(one).map(Block::Note));
-        }
+        });
     }
-    if output.verbosity != Verbosity::Quiet {
+    output.add_detail(&mut document, |_, document| {
         document.push(Block::Note(SEARCHED.into()));
-    }
+    });
     document.append(failures(&findings.failures, output.verbosity));
     for one in levels {
         if let Some(known) = &one.scaling {

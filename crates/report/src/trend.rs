@@ -8,7 +8,7 @@ use crate::charts::CourseAxis;
 use crate::document::{Block, Document};
 use crate::figure::{Uncertainty, count, moment, quantity, share, uncertainty_of};
 use crate::gallery::Courses;
-use crate::output::{Output, Verbosity};
+use crate::output::Output;
 use crate::table::{Cell, Column, Columns, Kind, number};
 use serde_json::{Value, json};
 use speedwell_analysis::history::{History, SeriesTrend};
@@ -40,9 +40,9 @@ pub fn trend(history: &History, axis: CourseAxis, listed: usize, output: &Output
             )],
         });
         document.extend(changes::table(series, history).map(Block::Table));
-        if output.verbosity != Verbosity::Quiet {
+        output.add_detail(&mut document, |_, document| {
             document.extend(notes(series).into_iter().map(Block::Note));
-        }
+        });
     }
     document.attach("line", json!(history.branch()));
     document.attach(

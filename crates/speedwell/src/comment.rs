@@ -173,7 +173,7 @@ fn answer(args: &CommentArgs) -> Answer {
     let mut started = None;
     compare(args, &mut started).unwrap_or_else(|failure| {
         let mut answer = pull_answer::not_compared(failure);
-        let at_unix_ms = started.and_then(|at| u64::try_from(at).ok());
+        let at_unix_ms = started.map(pull_answer::measured_at);
         answer.stamp.at_unix_ms = at_unix_ms.unwrap_or(answer.stamp.at_unix_ms);
         answer
     })

@@ -14,6 +14,7 @@ use speedwell_forge::{Stamp, State};
 use speedwell_process::unix_ms;
 use speedwell_report::sources::{self, Labelled};
 use speedwell_report::{Block, Document, Format, Output};
+use speedwell_results::store::credible_start;
 
 /// The content of a comment and commit status.
 #[derive(Debug)]
@@ -68,7 +69,7 @@ pub fn of_comparison(
         body: markdown(&document),
         stamp: Stamp {
             revision: of_variant.or_else(of_session).unwrap_or_else(unknown),
-            at_unix_ms: u64::try_from(newest.started_unix_ms).unwrap_or_default(),
+            at_unix_ms: measured_at(newest.started_unix_ms),
         },
         state,
         description,
@@ -76,6 +77,11 @@ pub fn of_comparison(
         status: gate.outcome().map_or(Status::DONE, |_| gate.status()),
         failure: None,
     })
+}
+
+/// The time of a stamp, by which a newer answer replaces an older one.
+pub fn measured_at(started_unix_ms: i64) -> u64 {
+    u64::try_from(credible_start(started_unix_ms, unix_ms())).unwrap_or_default()
 }
 
 /// Builds an answer that nothing was compared, and why. It never claims that nothing changed.

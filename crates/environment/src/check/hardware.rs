@@ -240,9 +240,9 @@ fn lateness(late_ns: &[f64], slack_ns: Option<u64>) -> Check {
         _ => State::Good,
     };
     let slack = slack_ns
-        .map(|ns| format!(", slack {} us", ns / 1000))
+        .map(|ns| format!(", slack {} µs", ns / 1000))
         .unwrap_or_default();
-    let found = format!("a sleep ends {typical_us:.0} us late, at worst {worst_us:.0} us{slack}");
+    let found = format!("a sleep ends {typical_us:.0} µs late, at worst {worst_us:.0} µs{slack}");
     Check::new("timer lateness", state, found)
         .remedy("stop other programs; on a virtual machine ask for dedicated processors")
 }
@@ -380,7 +380,7 @@ mod tests {
         assert_eq!(check.state, State::Warning);
         assert_eq!(
             check.found,
-            "a sleep ends 60 us late, at worst 5000 us, slack 50 us"
+            "a sleep ends 60 µs late, at worst 5000 µs, slack 50 µs"
         );
         assert_eq!(lateness(&[3e6; 50], None).state, State::Bad);
     }

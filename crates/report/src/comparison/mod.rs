@@ -43,11 +43,10 @@ pub fn comparison(findings: &Findings, output: &Output) -> Document {
         }
         add_section(section, &findings.failures, output, &mut document);
     }
-    document.extend(
-        words::notes(&findings.comparisons, output.verbosity)
-            .into_iter()
-            .map(Block::Note),
-    );
+    output.add_detail(&mut document, |output, document| {
+        let notes = words::notes(&findings.comparisons, output.verbosity);
+        document.extend(notes.into_iter().map(Block::Note));
+    });
     document.attach("comparisons", comparisons(&findings.comparisons));
     document
 }
@@ -63,9 +62,9 @@ fn add_section(
     output: &Output,
     document: &mut Document,
 ) {
-    if output.verbosity != Verbosity::Quiet {
+    output.add_detail(document, |_, document| {
         document.extend(highlights(section.first()));
-    }
+    });
     if section
         .comparisons
         .iter()

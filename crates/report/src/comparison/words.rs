@@ -203,9 +203,6 @@ pub fn caption(
 /// The explanations below all tables, each said once: how answers were found, and what is missing to those that were
 /// not. What an expert knows and a page has among its circumstances is for those who ask for everything.
 pub fn notes(comparisons: &[Comparison], verbosity: Verbosity) -> Vec<String> {
-    if verbosity == Verbosity::Quiet {
-        return Vec::new();
-    }
     let mut notes: Vec<String> = Vec::new();
     for comparison in comparisons
         .iter()

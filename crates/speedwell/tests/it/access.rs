@@ -212,6 +212,15 @@ fn the_key_of_the_start_works_once_and_judges_a_change(place: &Place) {
         (&"accepted".into(), &"worth it".into()),
         "{change}"
     );
+    // Both pages count what is open in one way, and say which change would have been seen.
+    let both_say = |words: &str| {
+        for path in [format!("/{name}/"), alerts.clone()] {
+            let page = dashboard.patiently_with(&path, &ours);
+            assert!(page.body.contains(words), "{words} at {path}: {page:?}");
+        }
+    };
+    both_say("no open change in 1 series");
+    both_say("or more would show some 20 points later");
     let settings = dashboard.patiently_with("/settings.json", &ours).json();
     let audit = settings["audit"].as_array().unwrap();
     let lines: Vec<String> = audit
@@ -227,6 +236,13 @@ fn the_key_of_the_start_works_once_and_judges_a_change(place: &Place) {
             " judge refused"
         ]
     );
+    // A judgement is taken back.
+    let form = format!("change={number}&judgement=open");
+    let done = dashboard.request("POST", &action, &ours, &form);
+    assert_eq!(done.status, 303, "{done:?}");
+    both_say("1 open change in 1 series");
+    let page = dashboard.patiently_with(&alerts, &ours);
+    assert!(!page.body.contains("(accepted)</option>"), "{page:?}");
 }
 
 /// Threat T6: guessing locks the client out, even with a correct guess, and reveals nothing before.

@@ -12,6 +12,7 @@ use speedwell_results::store::{SessionFilter, Store};
 use std::path::Path;
 
 on_both! {
+    a_backup_that_is_cut_between_two_lines_is_refused
     a_young_repository_comes_back_as_it_was
     what_need_not_be_kept_is_listed_deleted_and_taken_back
 }
@@ -293,6 +294,65 @@ fn a_restore_that_fails_leaves_no_store_behind() {
         .run_with_input(&restore, whole.as_bytes())
         .expect_status(0);
     assert!(project.path("new/results.db").exists());
+}
+
+/// Wherever lines are missing at the end, something is missing.
+fn a_backup_that_is_cut_between_two_lines_is_refused(place: &Place) {
+    let project = Project::new();
+    let restore = |text: &str, db: &str| {
+        std::fs::write(project.path("cut.backup"), text).unwrap();
+        project.run(&["serve", "restore", "cut.backup", "--db", db])
+    };
+    let mut store = place.open();
+    for days in 1..4 {
+        let measured = session(&format!("0197-{days}"), days, None);
+        store.insert(&measured).unwrap();
+    }
+    let path = place.path();
+    let back_up = [
+        "serve",
+        "backup",
+        "whole.backup",
+        "--db",
+        path.to_str().unwrap(),
+    ];
+    project.run(&back_up).expect_status(0);
+    let whole = std::fs::read_to_string(project.path("whole.backup")).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    assert_eq!(
+        lines.last(),
+        Some(&"{\"speedwell\":\"end\",\"projects\":1,\"sessions\":3}")
+    );
+    let is_stored = |line: &&str| line.starts_with("{\"speedwell\":\"stored\"");
+    let sessions: Vec<usize> = (0..lines.len())
+        .filter(|at| is_stored(&lines[*at]))
+        .collect();
+    let between = sessions[1];
+    for end in [1, 2, between, lines.len() - 1] {
+        restore(&lines[..end].join("\n"), "new/results.db")
+            .expect_status(2)
+            .expect_stderr(&["cannot restore 'cut.backup'", "incomplete"]);
+        assert!(!project.path("new").exists(), "{end} lines");
+    }
+    let one_missing = [&lines[..between], &lines[sessions[2]..]]
+        .concat()
+        .join("\n");
+    restore(&one_missing, "new/results.db")
+        .expect_status(2)
+        .expect_stderr(&["2 sessions were read", "counts 1 and 3"]);
+    restore(&format!("{whole}{}\n", lines[1]), "new/results.db")
+        .expect_status(2)
+        .expect_stderr(&["the backup ends before this line"]);
+
+    // Older versions wrote no such line.
+    let older = lines[..lines.len() - 1].join("\n");
+    let older = older.replacen("\"version\":2", "\"version\":1", 1);
+    restore(&older, "old/results.db")
+        .expect_status(0)
+        .expect_stderr(&["restored 3 sessions", "was written by an older version"]);
+    restore(&whole, "new/results.db").expect_status(0);
+    let restored = Store::open(&project.path("new/results.db")).unwrap();
+    assert_eq!(restored.count(&SessionFilter::default()).unwrap(), 3);
 }
 
 fn what_need_not_be_kept_is_listed_deleted_and_taken_back(place: &Place) {

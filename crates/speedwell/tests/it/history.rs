@@ -47,7 +47,7 @@ pub fn repository() -> Option<Repository> {
 pub fn session(commit: u32, [revision, tree]: [&str; 2], edit: impl Fn(&mut Value)) -> String {
     let mut header = json!({
         "speedwell": "session", "version": 1, "id": format!("session-{commit}-{revision}"),
-        "started_unix_ms": 1_900_000_000_000_i64 + i64::from(commit), "state": "complete",
+        "started_unix_ms": 1_700_000_000_000_i64 + i64::from(commit), "state": "complete",
         "tags": [], "command": ["speedwell", "run", "g"],
         "design": {"order": "blocks", "stopping": {"kind": "fixed", "runs": 3}, "baseline": "default",
                    "seed": 1, "runs_per_block": 1},
@@ -62,7 +62,7 @@ pub fn session(commit: u32, [revision, tree]: [&str; 2], edit: impl Fn(&mut Valu
     for (slot, value) in figures(commit).into_iter().enumerate() {
         let run = json!({"run": {
             "benchmark": "g/parse.fake", "parameters": [["n", 1.0]], "variant": "default", "slot": slot,
-            "block": slot, "started_unix_ms": 1_900_000_000_000_i64, "wall_ns": 1_000_000,
+            "block": slot, "started_unix_ms": 1_700_000_000_000_i64, "wall_ns": 1_000_000,
             "samples": [{"metric": "throughput", "value": value}],
         }});
         writeln!(lines, "{run}").unwrap();
@@ -432,6 +432,29 @@ fn the_chart_shows_failures_releases_without_a_point_and_the_branch_that_was_lef
     let topic = page(&["--branch", "topic"]);
     assert_eq!(topic.matches("class=\"continuation\"").count(), 2);
     assert!(topic.contains("<title>main</title>"));
+}
+
+/// A file above the root of the project is that of another project, whatever it says.
+#[test]
+fn a_threshold_above_the_root_of_the_project_is_not_ours() {
+    let project = Project::new()
+        .with("speedwell.toml", "[history]\nthreshold = \"a lot\"\n")
+        .with("inner/.speedwell/empty", "")
+        .with("inner/g/one.fake", "case n=1\n* 1\n");
+    let inside = |words: &[&str]| {
+        let mut command = project.command(words);
+        command.current_dir(project.path("inner"));
+        command.output().unwrap()
+    };
+    assert_eq!(
+        inside(&["run", "g", "-r", "2", "-q"]).status.code(),
+        Some(0)
+    );
+    let trend = inside(&["history", "trend"]);
+    let said = String::from_utf8_lossy(&trend.stderr);
+    assert_eq!(trend.status.code(), Some(0), "{said}");
+    let outside = project.run(&["history", "trend", "--db", "inner/.speedwell/results.db"]);
+    outside.expect_status(2).expect_stderr(&["'a lot'"]);
 }
 
 /// Backfills the repository of [`made`] with its program, with two runs per revision.

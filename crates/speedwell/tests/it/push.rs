@@ -6,8 +6,10 @@
 use super::arbitrary;
 use super::back_ends::{Place, on_both};
 use super::by_hand::{blank, run_of};
+use super::dashboard::Dashboard;
 use super::project::Project;
 use super::team_server::{Answer, BreakingLine, Server};
+use super::web_server::free_port;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::json;
@@ -15,6 +17,7 @@ use speedwell_model::{Calibration, Session, State};
 use speedwell_results::formats::json_lines;
 use speedwell_results::store::{Digest, Overview, SessionFilter, Store};
 use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 on_both! {
@@ -484,4 +487,71 @@ fn what_was_deleted_is_not_taken_in_again(place: &Place) {
     there.undelete("0197-de1").unwrap();
     assert_eq!(without_number(&there, "0197-de1"), one);
     assert_eq!(there.deleted().unwrap(), []);
+}
+
+/// Makes an authority, `ca.pem`, and a certificate of localhost that it has signed; says where openssl cannot.
+fn certificates(project: &Project) -> bool {
+    let made = Command::new("sh")
+        .current_dir(project.path(""))
+        .args([
+            "-ec",
+            "new='-newkey rsa:2048 -nodes'
+             openssl req -x509 $new -subj /CN=authority -keyout ca.key -out ca.pem
+             openssl req $new -subj /CN=localhost -keyout key.pem -out request.pem
+             echo 'subjectAltName=DNS:localhost' > names
+             openssl x509 -req -in request.pem -CA ca.pem -CAkey ca.key -CAcreateserial -extfile names -out cert.pem",
+        ])
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .status();
+    let is_made = made.is_ok_and(|status| status.success());
+    if !is_made {
+        eprintln!("skipped: openssl makes no certificate");
+    }
+    is_made
+}
+
+#[test]
+fn an_authority_of_ones_own_is_trusted_where_it_is_named() {
+    let project = measured();
+    if !certificates(&project) {
+        return;
+    }
+    project.run(&["run", "g", "-r", "2", "-q"]).expect_status(0);
+    let team = ["--db", "team.db"];
+    let serve = |words: &[&str]| project.run(&[&["serve"], words, &team].concat());
+    serve(&["project", "add", "core"]).expect_status(0);
+    let token = serve(&["token", "add", "ci", "--scope", "push"]).expect_status(0);
+    let port = free_port().to_string();
+    let url = format!("https://localhost:{port}");
+    let options = [
+        "--port",
+        &port,
+        "--public-url",
+        &url,
+        "--cert",
+        "cert.pem",
+        "--key",
+        "key.pem",
+    ];
+    let _server = Dashboard::with(&project, &[&options[..], &team].concat());
+    let push = |words: &[&str]| {
+        let to = format!("{url}/core");
+        let mut command = project.command(&[&["push", "@1", "--to", &to], words].concat());
+        command.env("SPEEDWELL_TOKEN", token.stdout.trim());
+        super::project::Answer::from(command.output().unwrap())
+    };
+    let unknown = push(&[]);
+    assert!(
+        unknown
+            .stderr
+            .contains("an authority that this machine does not know; --ca FILE"),
+        "{unknown:?}"
+    );
+    push(&["--ca", "key.pem"])
+        .expect_status(2)
+        .expect_stderr(&["no certificate"]);
+    push(&["--ca", "ca.pem"])
+        .expect_status(0)
+        .expect_stderr(&["sent @1 to"]);
 }

@@ -288,6 +288,22 @@ fn a_page_says_what_the_command_says(place: &Place) {
     }
 }
 
+/// Runs in files of other tools have no times of their own.
+#[test]
+fn an_imported_benchmark_has_the_date_of_its_session() {
+    let results =
+        "goos: linux\npkg: p\nBenchmarkX 100 9304 ns/op\nBenchmarkX 100 9310 ns/op\nPASS\n";
+    let project = Project::new().with("go.txt", results);
+    project.run(&["import", "go.txt", "-q"]).expect_status(0);
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    for path in ["benchmarks", "sessions", "machines", ""] {
+        let page = dashboard.follow(&format!("/{name}/{path}"));
+        assert_eq!(page.status, 200, "{path}");
+        assert!(!page.body.contains("1970-"), "{path}: {page:?}");
+    }
+}
+
 #[test]
 fn what_does_not_exist_names_what_may_be_meant() {
     let place = Place::file();
@@ -403,7 +419,7 @@ pub fn long_project(sessions: u32, place: &Place) -> Project {
     for session in 0..sessions {
         let mut head = lines[0].clone();
         head["id"] = json!(format!("01a2097a-0000-4000-8000-{session:012}"));
-        head["started_unix_ms"] = json!(1_780_000_000_000_i64 + i64::from(session) * 86_400_000);
+        head["started_unix_ms"] = json!(1_600_000_000_000_i64 + i64::from(session) * 86_400_000);
         head["origin"] = json!({
             "revision": format!("{:08x}{}", 7919 * (session + 1), "0".repeat(32)),
             "subject": format!("change {session} of </title><b>the parser"),
@@ -496,7 +512,13 @@ fn a_session_is_watched_from_its_first_slot_to_its_last(place: &Place) {
     let mut lines = BufReader::new(stream).lines();
     let (event, data) = next_event(&mut lines);
     assert_eq!(event, "progress");
-    assert!(data.contains("measuring: 1 run done"), "{data}");
+    // The title, what stands above the page, and the page are of one moment.
+    let sent: Value = serde_json::from_str(&data).unwrap();
+    let html = sent["html"].as_str().unwrap();
+    let (head, body) = html.split_once("</head>").unwrap();
+    let (_, title) = head.split_once("<title>").unwrap();
+    assert!(title.contains("1 run done"), "{title}");
+    assert!(body.contains("measuring: 1 run done"), "{body}");
     measure(&mut recorder, 1);
     while !next_event(&mut lines).1.contains("measuring: 2 runs done") {}
     recorder
@@ -585,6 +607,16 @@ fn a_verdict_is_shown_after_a_planned_look_and_not_before(place: &Place) {
                 .collect();
             assert_eq!(early, [], "after slot {slot}");
         }
+    }
+    // Nor on the session's own page.
+    let own = dashboard
+        .follow(&format!("/{name}/sessions/watched"))
+        .expect(
+            200,
+            &["@1 has not ended: no verdict yet", "buffers/fill.js"],
+        );
+    for word in ["▲ better", "▼ worse", "= same", "faster"] {
+        assert!(!own.body.contains(word), "{word}: {own:?}");
     }
     let label = "buffers/fill.js len=1";
     recorder

@@ -185,6 +185,59 @@ fn machines_get_every_figure_by_name_and_the_load_without_loss() {
     assert_eq!(back, made.run);
 }
 
+/// The chart of the throughput over time.
+fn throughput_chart(made: &Made) -> String {
+    let document = document(&[analyse(&made.run)], &Output::default());
+    let chart = document.charts().next().unwrap();
+    chart.picture.svg(chart.picture.natural_size())
+}
+
+/// Nothing is answered before the first response time is over: 49 answers in the second half of an interval are as many per
+/// second as 98 in a whole one.
+#[test]
+fn a_steady_load_is_drawn_as_a_level_line_from_its_first_interval_on() {
+    let made = Made::closed(49)
+        .answered(10_000, 200)
+        .course(0, &[49, 98, 98, 98, 98, 98, 98, 98])
+        .with(|run| {
+            let timeline = &mut run.measured.timeline;
+            for tick in &mut timeline.ticks {
+                tick.p50_ns = Some(timeline.interval_ns / 2);
+            }
+        });
+    let per_second = 98 * 1_000_000_000 / made.run.measured.timeline.interval_ns;
+    let svg = throughput_chart(&made);
+    let level = format!("requests per second: {per_second}</title>");
+    assert_eq!(svg.matches(&level).count(), 8, "{svg}");
+}
+
+#[test]
+fn the_axis_of_a_course_names_a_warm_up_only_where_there_was_one() {
+    let ok = [98; 8];
+    for (warmup, label) in [
+        (0, "seconds after the start"),
+        (2, "seconds after the warm-up"),
+    ] {
+        let made = Made::closed(4).answered(10_000, 200).course(warmup, &ok);
+        let svg = throughput_chart(&made);
+        assert!(svg.contains(label), "{label}: {svg}");
+    }
+}
+
+#[test]
+fn a_page_says_its_answer_once() {
+    let made = clean();
+    let document = document(&[analyse(&made.run)], &Output::default());
+    let page = rendered(&document, &Html);
+    let (_, body) = page.split_once("</head>").unwrap();
+    let (visible, _) = body.split_once("<script").unwrap();
+    let (_, rest) = visible.split_once("<h1>").unwrap();
+    let (answer, _) = rest.split_once("</h1>").unwrap();
+    assert!(answer.contains("/s"), "{answer}");
+    assert_eq!(visible.matches(answer).count(), 1, "{visible}");
+    assert!(!visible.contains("class=\"headline\""), "{visible}");
+}
+
 #[test]
 fn charts_are_well_formed_pictures() {
     let (one, mut other) = (clean(), clean());
