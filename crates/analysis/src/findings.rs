@@ -214,6 +214,11 @@ impl CaseComparison {
         all.filter(|_| self.withheld.is_none())
     }
 
+    /// Whether the change is one from zero, which has no percentage.
+    pub fn is_from_zero(&self) -> bool {
+        self.change.is_none() && self.baseline.location == 0.0 && self.candidate.location > 0.0
+    }
+
     /// Whether the case has an answer, be it that the data leave it open.
     pub fn is_judged(&self) -> bool {
         self.withheld.is_none() && self.no_verdict.is_none()

@@ -11,7 +11,7 @@ mod rows;
 mod words;
 
 pub use rows::{emphasis, symbol};
-pub use words::{correction_words, method_words};
+pub use words::{correction_words, method_words, size};
 
 use crate::case_labels::{CaseLabels, Line, Line as LabelLine, distinct};
 use crate::charts::MOST_DRAWN_RUNS;

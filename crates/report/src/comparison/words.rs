@@ -3,7 +3,6 @@
 //!
 //! The words must be true of the figures below them: nothing is said to be faster unless the verdict says so.
 
-use super::rows::is_from_zero;
 use crate::case_labels::distinct;
 use crate::figure::{
     Uncertainty, change_with_interval, count, direction, good_and_bad, in_unit, quantity, setting,
@@ -66,14 +65,7 @@ fn single(comparison: &Comparison, row: &CaseComparison) -> String {
         Verdict::Unclear if row.differs => format!("{candidate} differs from {baseline}"),
         Verdict::Unclear => format!("it is unclear whether {candidate} is {good} than {baseline}"),
     };
-    let from_zero = is_from_zero(row).then(|| {
-        let sides = [&row.baseline, &row.candidate];
-        let shown =
-            |side: &Side| quantity(side.location, &comparison.metric.unit, Uncertainty::Unknown);
-        sides.map(shown).join(" -> ")
-    });
-    let change = row.change.map(|c| change_with_interval(&c)).or(from_zero);
-    let change = change.map(|change| format!(": change {change}"));
+    let change = size(row, &comparison.metric).map(|size| format!(": change {size}"));
     let more = row.more_runs.map(|n| {
         let runs = count(n as usize, "more run", "more runs");
         format!("; about {runs} a side would tell")
@@ -83,6 +75,18 @@ fn single(comparison: &Comparison, row: &CaseComparison) -> String {
         change.unwrap_or_default(),
         more.unwrap_or_default()
     )
+}
+
+/// The change with its interval; of one from zero, both sides: `0 -> 1`.
+pub fn size(row: &CaseComparison, metric: &Metric) -> Option<String> {
+    let from_zero = || {
+        let side = |side: &Side| quantity(side.location, &metric.unit, Uncertainty::Unknown);
+        let sides = [&row.baseline, &row.candidate];
+        row.is_from_zero().then(|| sides.map(side).join(" -> "))
+    };
+    row.change
+        .map(|change| change_with_interval(&change))
+        .or_else(from_zero)
 }
 
 fn many(comparison: &Comparison) -> String {

@@ -197,7 +197,7 @@ impl Walk {
 
     /// The smallest change, as a ratio above 1, of which `after` points would raise a suspicion near its place in about four
     /// cases of five: by the scatter of the newest level about the medians of its machines, and what dependence costs. None
-    /// below eight points.
+    /// below eight points, and where zeros are among other values.
     ///
     /// From the normal approximation of the rank test, whose efficiency is .955 under normal noise. The evidence is large
     /// enough in nine cases of ten; in one, the border is somewhere else (simulated in `docs/why/statistics.md`).
@@ -217,7 +217,7 @@ impl Walk {
         let scatter = NORMAL_CONSISTENCY * median(&sizes.collect::<Vec<f64>>());
         let wanted = (SUSPECT - normal::quantile(1.0 - POWER)) * self.cost(series, None);
         let runs = EFFICIENCY * before * after / (before + after);
-        Some((wanted * scatter / runs.sqrt()).exp())
+        Some((wanted * scatter / runs.sqrt()).exp()).filter(|ratio| ratio.is_finite())
     }
 
     /// The changes in all that was seen, each in its final place, with shape and size.
