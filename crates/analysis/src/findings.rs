@@ -113,8 +113,11 @@ pub struct Comparison {
     pub correction: Correction,
     /// One row per case that both sides have, in order of first appearance.
     pub rows: Vec<CaseComparison>,
-    /// Change of the typical case over all rows, as a share, with its interval.
+    /// Geometric mean of the changes of all rows, as a share, with its interval.
     pub overall: Option<Estimate>,
+    /// Whether `overall` is what a typical case can expect: five cases or more, which differ by no more than their
+    /// intervals explain.
+    pub is_typical: bool,
     /// Ids of cases that only the baseline has.
     pub only_baseline: Vec<String>,
     /// Ids of cases that only the candidate has.
@@ -203,6 +206,24 @@ pub struct CaseComparison {
     pub machines: Option<AcrossMachines>,
     /// Remarks as whole sentences.
     pub notes: Vec<String>,
+}
+
+impl Comparison {
+    /// The change of the typical case, if there is one.
+    pub fn typical(&self) -> Option<Estimate> {
+        self.overall.filter(|_| self.is_typical)
+    }
+
+    /// The smallest and the largest change of two cases or more.
+    pub fn range(&self) -> Option<[Estimate; 2]> {
+        let judged = self.rows.iter().filter(|row| row.withheld.is_none());
+        let mut changes: Vec<Estimate> = judged.filter_map(|row| row.change).collect();
+        changes.sort_by(|one, other| one.value.total_cmp(&other.value));
+        match changes[..] {
+            [least, .., most] => Some([least, most]),
+            _ => None,
+        }
+    }
 }
 
 impl CaseComparison {
