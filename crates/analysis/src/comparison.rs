@@ -23,6 +23,7 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use speedwell_model::{Estimate, Metric, REPETITION, Run};
 use speedwell_stats::describe::{mean, median, quantile};
+use speedwell_stats::distribution::mean_squares::chi_squared_upper_tail;
 use speedwell_stats::distribution::normal;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -61,7 +62,7 @@ impl Compared {
                  like a change."
             ));
         }
-        if comparison.overall.is_some() && self.left_out > 0 {
+        if comparison.typical().is_some() && self.left_out > 0 {
             let cases = counted(self.left_out, "case", "cases");
             warnings.push(format!(
                 "The overall change of '{new}' leaves out {cases} without a bounded interval."
@@ -212,6 +213,7 @@ fn sum_up(matched: Matched<'_>, settings: &Settings) -> Compared {
             threshold: (policy.threshold > 0.0).then_some(policy.threshold),
             correction: settings.correction,
             overall: overall(&judged, policy.confidence(), settings.seed),
+            is_typical: are_alike(&judged),
             rows: rows.into_iter().map(|row| row.comparison).collect(),
             only_baseline: matched.only_baseline,
             only_candidate: matched.only_candidate,
@@ -376,6 +378,43 @@ fn unbounded(rows: &[&CaseRow]) -> Option<Estimate> {
         low: -1.0,
         high: f64::INFINITY,
     })
+}
+
+/// Cases below which none is typical.
+const FEWEST_TYPICAL: usize = 5;
+
+/// Cases that differ so much are this unlikely where all have the same change.
+const UNLIKE: f64 = 0.05;
+
+/// Standard errors below this are the rounding of logarithms: the runs of these cases do not scatter.
+const LEAST_ERROR: f64 = 1e-9;
+
+/// Whether there are cases enough, and their changes differ by no more than their own errors explain.
+///
+/// By Cochran's Q, the weighted sum of squares about the weighted mean, which is chi-squared where all cases have the same
+/// change (Biometrics 10, 1954).
+fn are_alike(rows: &[&CaseRow]) -> bool {
+    let error = |row: &CaseRow| {
+        if row.comparison.is_exact {
+            return Some(LEAST_ERROR);
+        }
+        row.precision.map(|known| known.error.max(LEAST_ERROR))
+    };
+    let cases = rows
+        .iter()
+        .filter_map(|row| Some((log_ratio(row)?, error(row)?.powi(-2))));
+    let cases: Vec<(f64, f64)> = cases.collect();
+    if cases.len() < FEWEST_TYPICAL {
+        return false;
+    }
+    let weights: f64 = cases.iter().map(|(_, weight)| weight).sum();
+    let weighted = cases.iter().map(|(log_ratio, weight)| weight * log_ratio);
+    let center = weighted.sum::<f64>() / weights;
+    let q = cases
+        .iter()
+        .map(|(log_ratio, weight)| weight * (log_ratio - center).powi(2))
+        .sum();
+    chi_squared_upper_tail(q, cases.len() as u32 - 1) >= UNLIKE
 }
 
 /// Cases that take no part in [`overall`].

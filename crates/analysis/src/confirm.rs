@@ -100,7 +100,14 @@ pub fn confirmations<'a>(
                     (false, false) => Some(Confirmation::Refuted(change)),
                 }
             };
-            let change = row.change.filter(|_| row.withheld.is_none());
+            // The new level is an infinite multiple of zero.
+            let from_zero = row.is_from_zero().then_some(Estimate {
+                value: f64::INFINITY,
+                low: f64::INFINITY,
+                high: f64::INFINITY,
+            });
+            let change = row.change.or(from_zero);
+            let change = change.filter(|_| row.withheld.is_none());
             all.push((comparison, row, change.and_then(of)));
         }
     }

@@ -148,7 +148,7 @@ fn remark(comparison: &CaseComparison, outcome: &Outcome, policy: &Policy) -> Op
 }
 
 /// About how many more runs per side settle what is unclear: the sooner of "changed", at the level that the correction
-/// leaves, and "the same".
+/// leaves, and "the same". `None` where the runs so far do not tell how much they scatter.
 fn more_runs(row: &CaseRow, policy: &Policy, level: f64) -> Option<u32> {
     let block = policy.runs_per_block();
     let outcome = &row.outcome;
@@ -156,9 +156,6 @@ fn more_runs(row: &CaseRow, policy: &Policy, level: f64) -> Option<u32> {
     let level_of_one = policy.smallest_p().fewest_runs(level);
     let reachable = level_of_one.max(policy.fewest_runs(level));
     let in_blocks = |more: usize| (more.max(1).div_ceil(block) * block * policy.unit.runs()) as u32;
-    if outcome.end == End::TooFew {
-        return Some(in_blocks(reachable.saturating_sub(runs)));
-    }
     let (known, change) = row.precision.zip(outcome.change)?;
     let beyond = known
         .runs_for(distance_to_change(change.value, policy.threshold), level)

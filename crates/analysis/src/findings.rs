@@ -113,8 +113,11 @@ pub struct Comparison {
     pub correction: Correction,
     /// One row per case that both sides have, in order of first appearance.
     pub rows: Vec<CaseComparison>,
-    /// Change of the typical case over all rows, as a share, with its interval.
+    /// Geometric mean of the changes of all rows, as a share, with its interval.
     pub overall: Option<Estimate>,
+    /// Whether `overall` is what a typical case can expect: five cases or more, which differ by no more than their
+    /// intervals explain.
+    pub is_typical: bool,
     /// Ids of cases that only the baseline has.
     pub only_baseline: Vec<String>,
     /// Ids of cases that only the candidate has.
@@ -205,6 +208,24 @@ pub struct CaseComparison {
     pub notes: Vec<String>,
 }
 
+impl Comparison {
+    /// The change of the typical case, if there is one.
+    pub fn typical(&self) -> Option<Estimate> {
+        self.overall.filter(|_| self.is_typical)
+    }
+
+    /// The smallest and the largest change of two cases or more.
+    pub fn range(&self) -> Option<[Estimate; 2]> {
+        let judged = self.rows.iter().filter(|row| row.withheld.is_none());
+        let mut changes: Vec<Estimate> = judged.filter_map(|row| row.change).collect();
+        changes.sort_by(|one, other| one.value.total_cmp(&other.value));
+        match changes[..] {
+            [least, .., most] => Some([least, most]),
+            _ => None,
+        }
+    }
+}
+
 impl CaseComparison {
     /// What a gate looks at: the answer, and that on the machines of the session taken together, which may have been taken back
     /// because it depends on the machine; nothing where the answer is withheld.
@@ -212,6 +233,11 @@ impl CaseComparison {
         let on_these = self.machines.as_ref().map(|machines| machines.on_these);
         let all = [self.verdict].into_iter().chain(on_these);
         all.filter(|_| self.withheld.is_none())
+    }
+
+    /// Whether the change is one from zero, which has no percentage.
+    pub fn is_from_zero(&self) -> bool {
+        self.change.is_none() && self.baseline.location == 0.0 && self.candidate.location > 0.0
     }
 
     /// Whether the case has an answer, be it that the data leave it open.

@@ -4,7 +4,8 @@
 //! by a number. Where the evidence comes from is in `speedwell_stats::trend`. Start at [`trend`].
 
 use speedwell_model::{Better, Change, ChangeState, Estimate, Judgement, Point, Revision, Verdict};
-use speedwell_stats::interval::Interval;
+use speedwell_stats::describe::median;
+use speedwell_stats::interval::{Interval, median_binomial};
 use speedwell_stats::trend::{
     self as search, Evidence, FIRST_SUSPICION, Measured, Series, Shape, Unsearchable, Walk,
 };
@@ -67,7 +68,7 @@ pub enum Search {
     Done,
     /// So many points are missing until a first suspicion is possible.
     TooShort(usize),
-    /// Too many values are not positive numbers.
+    /// Too many values are negative or not finite.
     Impossible(Unsearchable),
 }
 
@@ -175,7 +176,7 @@ fn variance(point: &Point) -> f64 {
 fn within_sessions(points: &[TrendPoint]) -> Option<f64> {
     let known = points.iter().filter(|point| point.point.spread.is_some());
     let deviations: Vec<f64> = known.map(|point| variance(&point.point).sqrt()).collect();
-    Some(speedwell_stats::describe::median(&deviations)).filter(|median| median.is_finite())
+    Some(median(&deviations)).filter(|median| median.is_finite())
 }
 
 impl Trend {
@@ -186,6 +187,18 @@ impl Trend {
             .iter()
             .find(|point| point.revision.id == revision);
         point.map(|point| point.position)
+    }
+
+    /// The levels before and after a change from zero, which has no percentage: `None` for every other change.
+    pub fn from_zero(&self, change: &Change) -> Option<[Estimate; 2]> {
+        if change.ratio.value.is_finite() {
+            return None;
+        }
+        let border = self.position(&change.after)?;
+        let is_after = |level: &&Level| self.points[level.first].position >= border;
+        let new = self.levels.iter().position(|level| is_after(&level))?;
+        let old = new.checked_sub(1)?;
+        Some([old, new].map(|at| self.levels[at].value))
     }
 
     /// The fewest and the most runs of a point that was searched.
@@ -337,8 +350,15 @@ impl Trend {
         }
     }
 
-    /// The mean of these points with its band; `None` if none has a logarithm.
+    /// The mean of these points with its band; the median, where some are zero; `None` if none can be searched.
     fn level(&self, stretch: &[usize], between: Option<f64>) -> Option<Estimate> {
+        let values = stretch.iter().map(|&at| self.points[at].point.value);
+        let values: Vec<f64> = values
+            .filter(|value| *value >= 0.0 && value.is_finite())
+            .collect();
+        if values.contains(&0.0) {
+            return Some(median_level(&values));
+        }
         let measured = stretch.iter().filter_map(|&at| self.measured(at));
         let measured: Vec<Measured> = measured.collect();
         let level = search::weighted_level(&measured, between.unwrap_or(0.0), CONFIDENCE);
@@ -397,6 +417,17 @@ impl Trend {
         }
         groups
     }
+}
+
+/// The median of these values with its band, which is without width where they are too few for one.
+fn median_level(values: &[f64]) -> Estimate {
+    let value = median(values);
+    let ends = median_binomial(values, CONFIDENCE);
+    let Interval { low, high } = ends.unwrap_or(Interval {
+        low: value,
+        high: value,
+    });
+    Estimate { value, low, high }
 }
 
 /// The changes of today, with what is known of those that were there before. One that was judged or measured again never
@@ -555,6 +586,37 @@ pub(crate) mod tests {
         let again = trend(step(20), &[known], false);
         assert_eq!(again.changes[0].state, ChangeState::Confirmed);
         assert_eq!(again.changes[0].ratio, ratio);
+    }
+
+    #[test]
+    fn a_change_from_zero_is_worse_whatever_the_threshold_and_stands_between_its_levels() {
+        let allocs = |place: u32| f64::from(u8::from(place >= 20));
+        let found = trend(points((0..40).map(allocs)), &[], false);
+        let [change] = &found.changes[..] else {
+            panic!("{:?}", found.changes)
+        };
+        assert_eq!(change.state, ChangeState::Found);
+        assert_eq!(
+            verdict_of_change(&change.ratio, Better::Lower, 10.0),
+            Verdict::Worse
+        );
+        let sides = found
+            .from_zero(change)
+            .map(|sides| sides.map(|side| side.value));
+        assert_eq!(sides, Some([0.0, 1.0]));
+        let levels: Vec<f64> = found.levels.iter().map(|level| level.value.value).collect();
+        assert_eq!(levels, [0.0, 1.0]);
+        assert!(found.levels.iter().all(|level| level.is_claimed));
+
+        let back = trend(points((0..40).map(|place| 1.0 - allocs(place))), &[], false);
+        let [change] = &back.changes[..] else {
+            panic!("{:?}", back.changes)
+        };
+        assert_eq!((change.ratio.value, back.from_zero(change)), (0.0, None));
+        assert_eq!(
+            verdict_of_change(&change.ratio, Better::Higher, 0.5),
+            Verdict::Worse
+        );
     }
 
     #[test]

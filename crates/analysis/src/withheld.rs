@@ -1,11 +1,12 @@
 //! Answers that are withheld because the sides did not measure the same thing.
 //!
 //! Decides when the figures of two sides say nothing of the code that is compared: their benchmark has another text on each side,
-//! or a side has loaded the code of the user's checkout in place of its own. Start at [`Withheld::between`].
+//! or a side has loaded the code of the user's checkout in place of its own. Start at [`Withheld::between`]. Whether a session
+//! is still measured is known to its store alone, see [`Findings::withhold`].
 
-use crate::Settings;
+use crate::{Findings, Settings};
 use serde::{Deserialize, Serialize};
-use speedwell_model::{Session, Variant};
+use speedwell_model::{Session, Variant, Verdict};
 use std::fmt;
 
 /// Why there is no answer.
@@ -21,6 +22,9 @@ pub enum Withheld {
         /// The files, from the checkout's root.
         files: Vec<String>,
     },
+    /// The stored session of this number is still measured. Between the planned looks, a verdict would be wrong more often
+    /// than it says.
+    HasNotEnded(i64),
 }
 
 /// One variant of a session.
@@ -72,6 +76,22 @@ impl Withheld {
     }
 }
 
+impl Findings {
+    /// Withholds the answers of all comparisons.
+    pub fn withhold(&mut self, why: &Withheld) {
+        for comparison in &mut self.comparisons {
+            (comparison.overall, comparison.is_typical) = (None, false);
+            for row in &mut comparison.rows {
+                row.withheld = Some(why.clone());
+                row.verdict = Verdict::Unclear;
+                row.differs = false;
+                (row.no_verdict, row.decided_at, row.more_runs) = (None, None, None);
+                row.machines = None;
+            }
+        }
+    }
+}
+
 impl fmt::Display for Withheld {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -84,6 +104,7 @@ impl fmt::Display for Withheld {
                 };
                 write!(f, "{sides} {} of the checkout", files.join(", "))
             }
+            Withheld::HasNotEnded(number) => write!(f, "@{number} has not ended: no verdict yet"),
         }
     }
 }
@@ -91,9 +112,9 @@ impl fmt::Display for Withheld {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gate::{self, FailOn, GateAnswer};
     use crate::{analyse, compare_sources};
     use speedwell_fixtures::Story;
-    use speedwell_model::Verdict;
 
     fn story(works: [&str; 2]) -> Session {
         let value = |variant: &str, run: u32| {
@@ -170,6 +191,24 @@ mod tests {
             .map(|row| &row.withheld)
             .collect();
         assert_eq!(withheld, [&Some(Withheld::BenchmarkChanged), &None]);
+    }
+
+    #[test]
+    fn a_session_that_is_still_measured_has_no_verdict_and_no_gate_can_judge_it() {
+        let mut found = analyse(&story(["one", "one"]), &Settings::default());
+        found.withhold(&Withheld::HasNotEnded(7));
+        let comparison = &found.comparisons[0];
+        assert_eq!((comparison.typical(), comparison.range()), (None, None));
+        for row in &comparison.rows {
+            assert_eq!((row.verdict, row.gated().count()), (Verdict::Unclear, 0));
+        }
+        let outcome = gate::judge(&found, FailOn::Worse, None).unwrap();
+        assert_eq!(outcome.answer(), GateAnswer::CannotJudge);
+        let line = outcome.line();
+        assert!(
+            line.contains("@7 has not ended: no verdict yet in 2 cases"),
+            "{line}"
+        );
     }
 
     #[test]

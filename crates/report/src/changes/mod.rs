@@ -345,9 +345,10 @@ fn measured_in(metric: &Metric) -> String {
 
 /// What nearly all cases have in common, and what to do.
 fn common_change(common: &CommonChange<'_>) -> String {
-    let [least, most] = common
-        .ratios
-        .map(|ratio| format!("{} %", spell_signed((ratio - 1.0) * 100.0, 1)));
+    let [least, most] = common.ratios.map(|ratio| match ratio {
+        f64::INFINITY => "from 0".to_owned(),
+        _ => format!("{} %", spell_signed((ratio - 1.0) * 100.0, 1)),
+    });
     format!(
         "{} of {} cases changed together near {} ({}, {least} to {most}): what they share is suspected, such as the machine \
          or a runtime, rather than the code of one; 'speedwell confirm' measures both sides on one machine{}.",

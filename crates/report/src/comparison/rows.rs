@@ -83,15 +83,10 @@ impl Line<'_> {
     fn change(&self) -> String {
         match self.row.change {
             Some(known) => change(&known),
-            None if is_from_zero(self.row) => self.sides().join(" -> "),
+            None if self.row.is_from_zero() => self.sides().join(" -> "),
             None => "?".to_owned(),
         }
     }
-}
-
-/// Whether the change is one from zero, which has no percentage.
-pub fn is_from_zero(row: &CaseComparison) -> bool {
-    row.change.is_none() && row.baseline.location == 0.0 && row.candidate.location > 0.0
 }
 
 /// A symbol that tells verdicts apart without colour.

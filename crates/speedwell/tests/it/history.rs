@@ -650,3 +650,59 @@ fn what_changed_at_the_same_time_is_named_beside_a_change() {
     let found = changes(repository.run(&list(&[])));
     assert_eq!(found[0]["causes"], "kernel '6.1.0' became '6.2.0'");
 }
+
+/// Sessions of every commit whose operations allocate nothing before [`SLOWER`], and once from it on.
+fn allocating() -> Option<Repository> {
+    let repository = repository()?;
+    let line = repository.git(&["log", "--reverse", "--format=%H %T", "main"]);
+    let mut text = String::new();
+    for (commit, line) in (1..).zip(line.lines()) {
+        let (revision, tree) = line.split_once(' ').unwrap();
+        let allocs = u32::from(commit >= SLOWER);
+        let measured = session(commit, [revision, tree], |header| {
+            header["metrics"] = json!([{"name": "allocs_per_op", "unit": "", "better": "lower"}]);
+        });
+        for line in measured.lines() {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            if line["run"].is_object() {
+                line["run"]["samples"] = json!([{"metric": "allocs_per_op", "value": allocs}]);
+            }
+            writeln!(text, "{line}").unwrap();
+        }
+    }
+    import(&repository, &text);
+    Some(repository)
+}
+
+#[test]
+fn a_change_from_zero_is_found_shown_with_both_levels_and_fails_the_gate() {
+    let Some(repository) = allocating() else {
+        return;
+    };
+    let gate = ["history", "changes", "--fail-on", "worse"];
+    repository
+        .run(&[&gate[..], &["--threshold", "50%"]].concat())
+        .expect_status(1)
+        .expect_stdout(&[
+            "0 -> 1",
+            "worse",
+            "gate failed: 1 worse changes of 1 series",
+        ]);
+    let found = changes(repository.run(&list(&[])));
+    let slower = repository.id(&format!("HEAD~{}", COMMITS - SLOWER));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["after"], slower.as_str());
+    assert_eq!(
+        (&found[0]["change"], &found[0]["state"]),
+        (&Value::Null, &"found".into())
+    );
+    repository
+        .run(&["history", "trend"])
+        .expect_status(0)
+        .expect_stdout(&["0 -> 1"]);
+    let number = found[0]["number"].to_string();
+    repository
+        .run(&["history", "judge", &number, "accepted"])
+        .expect_status(0);
+    repository.run(&gate).expect_status(0);
+}

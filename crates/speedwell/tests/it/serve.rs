@@ -626,6 +626,19 @@ fn a_verdict_is_shown_after_a_planned_look_and_not_before(place: &Place) {
         let expected = if case == label { "better" } else { "" };
         assert_eq!(verdict, expected, "{case}");
     }
+    let words = "@1 has not ended: no verdict yet";
+    let sides = "compare?base=%401%5Bold%5D&with=%401%5Bnew%5D";
+    for page in ["sessions/watched", sides] {
+        let page = dashboard.get(&format!("/{name}/{page}"));
+        let page = page.expect(200, &[words]);
+        assert!(!page.body.contains("is faster than"), "{}", page.body);
+    }
+    for report in [&["report", "@1"][..], &["compare", "@1[old]", "@1[new]"]] {
+        let shown = project.run(report).expect_status(0).expect_stdout(&[words]);
+        assert!(!shown.stdout.contains("is faster than"), "{shown:?}");
+        let gate = [report, &["--fail-on", "worse"]].concat();
+        project.run(&gate).expect_status(2);
+    }
 }
 
 /// A service that is stopped (SIGTERM) notifies its followers, and exits successfully.

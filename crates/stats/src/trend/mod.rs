@@ -45,7 +45,7 @@ use std::sync::OnceLock;
 ///
 /// # Errors
 ///
-/// When more than one value in ten has no logarithm.
+/// When more than one value in ten is negative or not finite.
 pub fn search(points: &[Point]) -> Result<Vec<Change>, Unsearchable> {
     let series = Series::new(points)?;
     let mut walk = Walk::default();

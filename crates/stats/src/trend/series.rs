@@ -21,7 +21,7 @@ pub struct Point {
 /// Too many of the values have no logarithm to search the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unsearchable {
-    /// Number of values that are zero, negative, infinite, or NaN.
+    /// Number of values that are negative, infinite, or NaN.
     pub left_out: usize,
     /// Number of all values.
     pub points: usize,
@@ -32,12 +32,17 @@ impl fmt::Display for Unsearchable {
         let Unsearchable { left_out, points } = self;
         write!(
             f,
-            "{left_out} of {points} values are not positive numbers; a trend is searched when at most one in ten is"
+            "{left_out} of {points} values are negative or not finite; a trend is searched when at most one in ten is"
         )
     }
 }
 
 impl std::error::Error for Unsearchable {}
+
+/// The logarithm that stands for zero. It is below that of every positive number (-745), so zero has the lowest rank, and
+/// finite, so differences of logarithms are numbers: that of a change from zero to another value is so large that its ratio
+/// is infinite, that of a change to zero so small that its ratio is 0.
+const LOG_OF_ZERO: f64 = -10_000.0;
 
 /// Points in the order of the revisions, as logarithms; those without one are left out.
 #[derive(Debug, Clone, Default)]
@@ -52,16 +57,16 @@ pub struct Series {
 }
 
 impl Series {
-    /// Takes the points that have a logarithm.
+    /// Takes the points that are zero or have a logarithm.
     ///
     /// # Errors
     ///
-    /// If more than one value in ten has none.
+    /// If more than one value in ten is negative or not finite.
     pub fn new(points: &[Point]) -> Result<Series, Unsearchable> {
         let mut series = Series::default();
         for (place, point) in points.iter().enumerate() {
-            if point.value > 0.0 && point.value.is_finite() {
-                series.logs.push(point.value.ln());
+            if point.value >= 0.0 && point.value.is_finite() {
+                series.logs.push(point.value.ln().max(LOG_OF_ZERO));
                 series.positions.push(point.position);
                 series.places.push(place);
                 let machine = series.number_of(point.machine);

@@ -203,7 +203,8 @@ impl Walk {
 
     /// The smallest change, as a ratio above 1, for which `after` points would raise a suspicion
     /// near its place in about four of five cases. Based on the scatter of the newest level about
-    /// the medians of its machines, and on the cost of dependence. `None` below eight points.
+    /// the medians of its machines, and on the cost of dependence. `None` below eight
+    /// points, and where zeros are among other values.
     ///
     /// From the normal approximation of the rank test, whose efficiency is .955 under normal noise.
     /// The evidence is large enough in nine of ten cases; in one, the border is elsewhere
@@ -224,7 +225,7 @@ impl Walk {
         let scatter = NORMAL_CONSISTENCY * median(&sizes.collect::<Vec<f64>>());
         let wanted = (SUSPECT - normal::quantile(1.0 - POWER)) * self.cost(series, None);
         let runs = EFFICIENCY * before * after / (before + after);
-        Some((wanted * scatter / runs.sqrt()).exp())
+        Some((wanted * scatter / runs.sqrt()).exp()).filter(|ratio| ratio.is_finite())
     }
 
     /// The changes in all points seen, each at its final place, with shape and size.

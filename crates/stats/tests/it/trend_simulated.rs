@@ -249,7 +249,7 @@ fn a_constant_figure_that_jumps_once_has_one_change_of_exactly_that_size() {
 fn values_without_a_logarithm_are_passed_over_and_too_many_are_an_error() {
     let mut points = with_step(noisy(Noise::Normal, 100, 2), 50, 0.3);
     for (index, value) in [
-        (3, 0.0),
+        (3, -0.5),
         (20, -1.0),
         (49, f64::INFINITY),
         (50, f64::NAN),
@@ -261,11 +261,57 @@ fn values_without_a_logarithm_are_passed_over_and_too_many_are_an_error() {
     assert_eq!((change.before, change.after), (48, 51));
     points[60..70]
         .iter_mut()
-        .for_each(|point| point.value = 0.0);
+        .for_each(|point| point.value = -1.0);
     let error = search(&points).unwrap_err();
     assert_eq!((error.left_out, error.points), (14, 100));
     assert!(error.to_string().starts_with("14 of 100 values"), "{error}");
     assert_eq!(search(&[]).unwrap(), []);
+}
+
+#[test]
+fn a_change_from_zero_is_found_and_its_ratio_is_infinite() {
+    let only = |values: [f64; 60]| {
+        let changes = search(&points(values)).unwrap();
+        let [change] = changes[..] else {
+            panic!("{changes:?}")
+        };
+        assert!(is_found(&change), "{change:?}");
+        (change.before, change.after, change.size)
+    };
+    let step = |old: f64, new: f64| std::array::from_fn(|i| if i < 30 { old } else { new });
+    let (before, after, size) = only(step(0.0, 1.0));
+    assert_eq!((before, after, size.ratio), (29, 30, f64::INFINITY));
+    assert_eq!(size.interval.low, f64::INFINITY);
+
+    let (.., size) = only(step(0.0, 5e-324));
+    assert_eq!(size.ratio, f64::INFINITY);
+
+    let (.., size) = only(step(1.0, 0.0));
+    assert_eq!((size.ratio, size.interval.high), (0.0, 0.0));
+
+    // Every fourth run allocates once, then every run does so several times: never fewer than twice as often.
+    let mostly = std::array::from_fn(|i| match (i < 30, i % 4) {
+        (true, 2) => 1.0,
+        (true, _) => 0.0,
+        (false, place) => [2.0, 3.0, 2.0, 4.0][place],
+    });
+    let (before, after, size) = only(mostly);
+    assert_eq!((before, after, size.ratio), (29, 30, f64::INFINITY));
+    assert!(size.interval.low >= 2.0, "{size:?}");
+}
+
+#[test]
+fn zeros_among_other_values_are_no_change_and_hide_what_would_be_visible() {
+    let alternating = (0..80).map(|i| f64::from(u8::from(i % 3 == 1)));
+    let points = points(alternating);
+    assert_eq!(search(&points).unwrap(), []);
+    let series = Series::new(&points).unwrap();
+    let mut walk = Walk::default();
+    walk.go_on(&series);
+    assert!(
+        walk.smallest_visible(&series, 20)
+            .is_none_or(f64::is_finite)
+    );
 }
 
 #[test]

@@ -200,6 +200,7 @@ fn against_old(metric: Metric, rows: Vec<CaseComparison>) -> Comparison {
         correction: Correction::BenjaminiHochberg,
         rows,
         overall: Some(estimate(0.0612, 0.0231, 0.0987)),
+        is_typical: false,
         only_baseline: Vec::new(),
         only_candidate: Vec::new(),
     }
@@ -234,6 +235,7 @@ pub fn comparison() -> Findings {
     };
     let memory = Comparison {
         overall: Some(estimate(-0.044, -0.123, 0.042)),
+        is_typical: false,
         ..against_old(memory(), memory_rows)
     };
     let comparisons = vec![throughput, memory];
@@ -364,6 +366,7 @@ pub fn verdicts(verdicts: &[(Verdict, f64)]) -> Findings {
     let rows = verdicts.iter().enumerate().map(one).collect();
     let comparison = Comparison {
         overall: None,
+        is_typical: false,
         ..against_old(Metric::throughput(), rows)
     };
     Findings {
@@ -378,6 +381,7 @@ pub fn contest() -> Findings {
         baseline: "concat".into(),
         candidate: name.into(),
         overall: None,
+        is_typical: false,
         ..against_old(
             Metric::throughput(),
             vec![row("eval/strings", 8_412_000.0, change, 8, verdict)],
