@@ -53,11 +53,12 @@ pub struct ChangesArgs {
 /// Lists.
 ///
 /// # Errors
-/// The store cannot be read, there is no such branch or revision, or nothing could be searched for a gate.
+/// The store cannot be read, there is no such branch, revision or metric, or nothing could be searched for a gate.
 pub fn run(args: ChangesArgs) -> anyhow::Result<Status> {
     args.output.check(Subject::Changes)?;
     let mut store = args.store.open_to_derive()?;
     let request = args.series.request()?;
+    history::check_metrics(&mut store, &request)?;
     let mut history = history::history(&mut store, &request)?;
     let since = match &args.since {
         Some(word) => Some(position(&store, &history.line, word)?),
