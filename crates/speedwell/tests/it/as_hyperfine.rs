@@ -1,5 +1,6 @@
 //! `speedwell as hyperfine`, beside what the original printed and exported, and with real commands.
 
+use super::node_bad_children::still_running;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -248,4 +249,25 @@ fn what_commands_write_and_read_goes_where_it_is_wanted() {
         std::fs::read_to_string(folder.path().join("out")).unwrap(),
         "read\n"
     );
+}
+
+#[test]
+fn what_setup_starts_stays_until_the_end_and_what_runs_leave_behind_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    // Each run needs the service, and fails if a process of the run before it is still there.
+    let command =
+        "kill -0 $(cat pid) && ! kill -0 $(cat left) && { sleep 4321.5 & echo $! > left; }";
+    let words = [
+        "-r",
+        "3",
+        "--setup",
+        "echo 0x > left; sleep 4321.625 & echo $! > pid",
+        command,
+    ];
+    let output = hyperfine(folder.path(), &words);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said = text(&output.stderr);
+    let named = format!("'{command}' left processes behind, which were ended after each run: '");
+    assert!(said.contains(&named), "{said}");
+    assert!(!still_running("4321.5") && !still_running("4321.625"));
 }
