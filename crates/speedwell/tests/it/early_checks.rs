@@ -1,6 +1,7 @@
 //! Mistakes that are found before anything is measured, so that no measuring is in vain and no file is lost.
 
 use super::project::{Answer, Project, node};
+use super::repository::{BENCH, Repository};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -460,4 +461,51 @@ fn ctrl_c_before_the_first_run_is_an_interruption() {
         answer.expect_stderr(&["interrupted before anything was measured"]);
         expect_nothing_measured(&project);
     }
+}
+
+#[test]
+fn a_program_built_in_a_worktree_that_changes_while_it_is_measured_has_no_more_runs() {
+    let Some(repository) = Repository::with_program("100") else {
+        return;
+    };
+    // Each run of the second revision edits the program that was built.
+    let program = std::fs::read_to_string(repository.project.path("bench.in")).unwrap();
+    let edited = program.replace("echo \"chatter", "echo '# more' >> \"$0\"\necho \"chatter");
+    assert_ne!(edited, program);
+    let repository = repository
+        .with("bench.in", &edited)
+        .committed("edits itself");
+    let words = [
+        &[
+            "compare",
+            "--old",
+            "rev:HEAD~1",
+            "--new",
+            "rev:HEAD",
+            "--runs",
+            "4",
+            "-f",
+            "copy/8",
+        ],
+        &BENCH[..],
+    ];
+    let answer = repository.run(&words.concat()).expect_status(2);
+    let words: Vec<&str> = answer.stdout.split_whitespace().collect();
+    let why = "bench' was changed while it was measured: later runs would be of other code";
+    assert!(words.join(" ").contains(why), "{answer:#?}");
+    let data = repository.run(&["report", "--export", "jsonl"]).stdout;
+    let runs: Vec<serde_json::Value> = data
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|line: &serde_json::Value| !line["run"].is_null())
+        .collect();
+    let variants: Vec<&str> = runs
+        .iter()
+        .map(|line| line["run"]["variant"].as_str().unwrap())
+        .collect();
+    let of_second = variants
+        .iter()
+        .filter(|name| name.starts_with("HEAD ("))
+        .count();
+    assert_eq!((variants.len(), of_second), (5, 1), "{variants:?}");
 }
