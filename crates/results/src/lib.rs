@@ -2,8 +2,10 @@
 //!
 //! [`store`] is Speedwell's own database, [`formats`] reads and writes files: result files of other programs and Speedwell's own
 //! JSON Lines, [`spool`] what a machine of a fleet writes while it measures. [`foreign`] reads what other programs print into plain figures and knows nothing of sessions.
+//! [`output_files`] keeps results from being written over what they are made of.
 
 pub mod foreign;
 pub mod formats;
+pub mod output_files;
 pub mod spool;
 pub mod store;

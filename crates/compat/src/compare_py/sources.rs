@@ -12,6 +12,7 @@ use speedwell_process as process;
 use speedwell_process::{Ended, Scratch};
 use speedwell_results::foreign::google_benchmark::ResultFile;
 use speedwell_results::foreign::readable::{self, Unreadable};
+use speedwell_results::output_files::{OutputFile, refuse_file, refuse_same, refuse_word};
 use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -20,6 +21,9 @@ use std::time::Duration;
 
 /// How long a program may take to end itself after the user asked us to stop.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// What standard input is called, as in Python.
+const STDIN: &str = "<stdin>";
 
 /// The flag for the format of the file with the results.
 const OUT_FORMAT: &str = "--benchmark_out_format=";
@@ -52,6 +56,7 @@ impl Sources {
             .map(|word| Input::open(word, console))
             .collect::<Result<_>>()?;
         let sides = [&inputs[0], &inputs[count - 1]];
+        check_outputs(request, sides, &console.directory)?;
         let labels = sides.map(|input| input.label.clone());
         let are_programs = sides.map(Input::is_program);
         if !announce(request, are_programs, console)? {
@@ -139,6 +144,34 @@ fn announce(
     Ok(true)
 }
 
+/// Refuses files to be written that would replace each other, or a side.
+fn check_outputs(request: &Request, sides: [&Input; 2], directory: &Path) -> Result<()> {
+    let is_measured = sides.iter().any(|input| input.is_program());
+    let dump = request.dump.as_deref().map(|file| ("-d ", file));
+    // Only programs write it.
+    let of_programs = request.passed_value(OUT).filter(|_| is_measured);
+    let of_programs = of_programs.map(|file| (OUT, Path::new(file)));
+    let outputs: Vec<OutputFile> = (dump.into_iter().chain(of_programs))
+        .filter_map(|(option, file)| {
+            OutputFile::new(format!("{option}{}", file.display()), &directory.join(file))
+        })
+        .collect();
+    refuse_same(&outputs)?;
+    for side in sides {
+        match &side.kind {
+            Kind::Program(path) => refuse_file(&outputs, &directory.join(path))?,
+            Kind::Results(_) if side.label == STDIN => {
+                refuse_file(&outputs, Path::new("/dev/stdin"))?;
+            }
+            Kind::Results(_) => refuse_file(&outputs, &directory.join(&side.label))?,
+        }
+    }
+    for word in request.passed.iter().filter(|word| !word.starts_with(OUT)) {
+        refuse_word(&outputs, word, directory)?;
+    }
+    Ok(())
+}
+
 /// What would be a pity to find out after measuring.
 fn check(request: &Request, inputs: [&Input; 2], console: &mut Console<'_>) -> Result<()> {
     for input in inputs {
@@ -197,7 +230,7 @@ impl Input {
         if word == "-" {
             let mut bytes = Vec::new();
             console.stdin.read_to_end(&mut bytes)?;
-            return Input::results("<stdin>", bytes);
+            return Input::results(STDIN, bytes);
         }
         let path = console.directory.join(word);
         let Ok(facts) = fs::metadata(&path) else {
