@@ -40,6 +40,8 @@ pub struct Job {
     pub faults: Vec<Fault>,
     /// What an empty iteration costs beside it, in nanoseconds.
     pub empty_ns: Option<f64>,
+    /// What the harness said when it had loaded the snippet.
+    pub loaded: Option<Message>,
 }
 
 impl Job {
@@ -90,6 +92,7 @@ impl Machines {
             monitor: request.verbose.then(|| Monitor::new(names)),
         };
         for at in 0..machines.jobs.len() {
+                loaded: None,
             if machines.jobs[at].machine == machines.machines.len() && !interrupted() {
                 machines.start_one(at, directory);
             }
@@ -153,6 +156,7 @@ impl Machines {
             self.jobs[job].empty_ns = empty.flatten();
         }
         Ok(())
+        self.jobs[job].loaded = answer.first("loaded").cloned();
     }
 
     /// Gives a snippet so many workers.

@@ -39,7 +39,7 @@ fn remarks_on<'a>(
     let folded = taken
         .visits
         .last()
-        .and_then(|measured| fold_warning(measured, job.empty_ns));
+        .and_then(|measured| fold_warning(measured, job.empty_ns, job.loaded.as_ref()));
     let sentences = fewer.into_iter().chain(folded);
     sentences.chain(disturbance(taken, request))
 }
