@@ -51,6 +51,16 @@ impl Job {
     }
 }
 
+/// What a snippet gave when it was measured once.
+pub struct Visit {
+    /// Its place among the snippets.
+    pub job: usize,
+    /// Its samples.
+    pub timing: SnippetTiming,
+    /// How long after its time a sample ended at most, of all snippets that were measured together, in nanoseconds.
+    pub late_ns: f64,
+}
+
 /// All machines and snippets.
 pub struct Machines {
     machines: Vec<Option<Live>>,
@@ -82,6 +92,7 @@ impl Machines {
                 workers: 0,
                 faults: Vec::new(),
                 empty_ns: None,
+                loaded: None,
             })
             .collect();
         let names = jobs.iter().map(|job| job.name.clone()).collect();
@@ -92,7 +103,6 @@ impl Machines {
             monitor: request.verbose.then(|| Monitor::new(names)),
         };
         for at in 0..machines.jobs.len() {
-                loaded: None,
             if machines.jobs[at].machine == machines.machines.len() && !interrupted() {
                 machines.start_one(at, directory);
             }
@@ -146,6 +156,7 @@ impl Machines {
             return Ok(());
         };
         self.note_faults(&answer);
+        self.jobs[job].loaded = answer.first("loaded").cloned();
         if let Some(loaded) = answer.first("loaded").filter(|_| verbose) {
             let source = loaded.get("source").unwrap_or_default();
             write_framed(&self.jobs[job].known.shown, &source, out)?;
@@ -156,7 +167,6 @@ impl Machines {
             self.jobs[job].empty_ns = empty.flatten();
         }
         Ok(())
-        self.jobs[job].loaded = answer.first("loaded").cloned();
     }
 
     /// Gives a snippet so many workers.
@@ -185,7 +195,7 @@ impl Machines {
         jobs: &[usize],
         samples: &Samples,
         out: &mut dyn Write,
-    ) -> io::Result<Vec<(usize, SnippetTiming)>> {
+    ) -> io::Result<Vec<Visit>> {
         let sound: Vec<usize> = jobs
             .iter()
             .copied()
@@ -206,10 +216,17 @@ impl Machines {
             return Ok(Vec::new());
         };
         self.note_faults(&answer);
+        let late_ns = answer
+            .first("end")
+            .and_then(|end| end.number("max_late_ns"));
         let mut given = Vec::new();
         for (job, name) in sound.iter().zip(&names) {
             match answer.timing(name, samples) {
-                Some(timing) if !timing.windows.is_empty() => given.push((*job, timing)),
+                Some(timing) if !timing.windows.is_empty() => given.push(Visit {
+                    job: *job,
+                    timing,
+                    late_ns: late_ns.unwrap_or(0.0),
+                }),
                 _ if self.jobs[*job].is_sound() && !interrupted() => {
                     self.jobs[*job].faults.push(Fault::without_samples());
                 }
