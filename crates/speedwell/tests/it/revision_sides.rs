@@ -1,7 +1,7 @@
 //! What a side of a comparison measures: its own artifact, its own code, and the same benchmark as the other side.
 
 use super::harness_driver::tool;
-use super::project::{Answer, node};
+use super::project::{Answer, Project, node};
 use super::repository::{BENCH, Repository};
 use super::suite_projects::installed;
 use serde_json::Value;
@@ -267,6 +267,28 @@ fn copies_of_a_program_are_called_a_a() {
     answer.expect_status(0).expect_stderr(&[
         "'one' and 'two' are the same program, byte for byte: this is an A/A comparison",
     ]);
+}
+
+#[test]
+fn copies_of_a_runtime_that_perform_the_same_file_are_called_a_a() {
+    let Some(node) = node() else { return };
+    let runtime = format!("#!/bin/sh\nexec '{}' \"$@\"\n", node.display());
+    let project = Project::new()
+        .with("x.js", &benchmark("path").replace("LOG, k", "LOG, ''"))
+        .with_program("one", &runtime)
+        .with_program("two", &runtime)
+        .with_program("other", &(runtime.clone() + "# another one\n"));
+    let compare = |old: &str, new: &str| {
+        let mut command =
+            project.command(&["compare", "--old", old, "--new", new, "--runs", "2", "x.js"]);
+        command.env("LOG", project.path("log"));
+        Answer::from(command.output().unwrap()).expect_status(0)
+    };
+    compare("./one", "./two").expect_stderr(&[
+        "are the same program, byte for byte: this is an A/A comparison, and every difference is noise",
+    ]);
+    let answer = compare("./one", "./other");
+    assert!(!answer.stderr.contains("A/A"), "{answer:?}");
 }
 
 /// A queue whose `offer` does five times the work from the second commit on.
