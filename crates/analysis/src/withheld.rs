@@ -6,7 +6,7 @@
 
 use crate::{Findings, Settings};
 use serde::{Deserialize, Serialize};
-use speedwell_model::{Session, Variant, Verdict};
+use speedwell_model::{Run, Session, Variant, Verdict};
 use std::fmt;
 
 /// Why there is no answer.
@@ -42,6 +42,22 @@ impl<'s> Measured<'s> {
         variants.find(|own| own.name == self.variant)
     }
 
+    /// The files that this side has loaded from the checkout: when its benchmarks were listed, and in runs of this one.
+    fn strays(self, benchmark: &str) -> Vec<String> {
+        let mut files = self.known().map_or(Vec::new(), |own| own.strays.clone());
+        let runs = self.session.runs.iter().filter(|run| {
+            !run.notes.is_empty()
+                && *run.variant == *self.variant
+                && run.case.benchmark == benchmark
+        });
+        for file in runs.flat_map(Run::stray_files) {
+            if files.iter().all(|known| known != file) {
+                files.push(file.to_owned());
+            }
+        }
+        files
+    }
+
     /// What the benchmark does on this side, by its own part of the text, and by its whole file.
     fn works(self, benchmark: &str) -> [Option<&'s String>; 2] {
         let own = self.known().and_then(|own| own.work.get(benchmark));
@@ -56,8 +72,7 @@ impl Withheld {
         benchmark: &str,
         settings: &Settings,
     ) -> Option<Withheld> {
-        let strays = |side: Measured<'_>| side.known().map_or(Vec::new(), |own| own.strays.clone());
-        let [old, new] = sides.map(strays);
+        let [old, new] = sides.map(|side| side.strays(benchmark));
         if !old.is_empty() || !new.is_empty() {
             let is_both = !old.is_empty() && !new.is_empty();
             let mut files = [old, new].concat();
@@ -217,12 +232,24 @@ mod tests {
         for variant in &mut session.variants {
             variant.strays = vec!["lib/k.js".to_owned()];
         }
-        let found = answers(&session, &Settings::default());
-        let said: Vec<String> = found
-            .iter()
-            .flat_map(|(_, own)| own)
-            .map(Withheld::to_string)
-            .collect();
-        assert_eq!(said, ["both sides load lib/k.js of the checkout"; 2]);
+        let said = |session: &Session| -> Vec<String> {
+            let found = answers(session, &Settings::default());
+            let withheld = found.iter().flat_map(|(_, own)| own);
+            withheld.map(Withheld::to_string).collect()
+        };
+        assert_eq!(
+            said(&session),
+            ["both sides load lib/k.js of the checkout"; 2]
+        );
+        // Only one side, in one of its runs of one benchmark.
+        let mut session = story(["one", "one"]);
+        let strays = ["lib/a.js", "lib/b.js"].map(str::to_owned);
+        let mut runs = session.runs.iter_mut();
+        let run = runs.rfind(|run| run.case.benchmark == "g/b" && &*run.variant == "new");
+        run.unwrap().notes.push(Run::stray_note(&strays));
+        assert_eq!(
+            said(&session),
+            ["one side loads lib/a.js, lib/b.js of the checkout"]
+        );
     }
 }

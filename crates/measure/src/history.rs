@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use regex::Regex;
 use speedwell_analysis::history::{History, SeriesTrend};
 use speedwell_analysis::trend::{Trend, TrendPoint, trend, trend_from};
-use speedwell_analysis::{self as analysis, Facts};
+use speedwell_analysis::{self as analysis, Facts, Settings};
 use speedwell_environment::Git;
 use speedwell_model::{Better, Change, Landmark, Revision, SeriesKey};
 use speedwell_results::store::{
@@ -118,6 +118,35 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
         }
     }
     Ok(history)
+}
+
+/// Checks that every metric of the request is known of some case that it selects.
+///
+/// # Errors
+/// Names a metric that none has, and those that there are. The store fails.
+pub fn check_metrics(store: &mut Store, request: &HistoryRequest) -> Result<()> {
+    if request.metrics.is_empty() {
+        return Ok(());
+    }
+    summarise(store, usize::MAX)?;
+    let renames = store.renames()?;
+    let series = store.series()?;
+    let selected = series.iter().filter(|series| {
+        let case = today(&series.key.case, &renames);
+        has_case(&case, request)
+    });
+    let known: Vec<&str> = selected
+        .map(|series| series.key.metric.name.as_str())
+        .collect();
+    if known.is_empty() {
+        // That there are no such cases is what the report says.
+        return Ok(());
+    }
+    let settings = Settings {
+        metrics: request.metrics.clone(),
+        ..Settings::default()
+    };
+    analysis::check_metrics(&settings, known).context("in --metric")
 }
 
 /// Sessions that are named as dated in the future.
@@ -416,14 +445,17 @@ fn is_wanted(key: &SeriesKey, series: &StoredSeries, request: &HistoryRequest) -
             .iter()
             .any(|name| *name == key.metric.name || name == "all"),
     };
+    is_metric && request.relative.as_ref() != Some(&key.variant) && has_case(&key.case, request)
+}
+
+/// Whether the request selects a case, by its id.
+fn has_case(case: &str, request: &HistoryRequest) -> bool {
     let filters = &request.filters;
     let has = |(name, value): &(String, String)| {
         let words = format!(" {name}={value} ");
-        format!("{} ", key.case).contains(&words)
+        format!("{case} ").contains(&words)
     };
-    is_metric
-        && request.relative.as_ref() != Some(&key.variant)
-        && (filters.is_empty() || filters.iter().any(|filter| filter.is_match(&key.case)))
+    (filters.is_empty() || filters.iter().any(|filter| filter.is_match(case)))
         && request.sets.iter().all(has)
 }
 

@@ -10,7 +10,7 @@ use crate::figure::{quantity, uncertainty_of};
 use crate::scaling;
 use crate::table::{Cell, Column, Columns, Kind, Table};
 use crate::unit::Scale;
-use speedwell_analysis::scaling::Standing;
+use speedwell_analysis::scaling::{Scaling, Standing};
 use speedwell_analysis::snippet::{MOST_DISTURBANCE, SnippetFigures, SnippetLevels};
 use speedwell_analysis::{Findings, LayoutSpread};
 use speedwell_model::Estimate;
@@ -116,7 +116,9 @@ pub fn search(levels: &[SnippetLevels], findings: &Findings, output: &Output) ->
         output.add_detail(&mut document, |_, document| {
             let law = one.scaling.as_ref().map(scaling::sentence);
             document.extend(law.map(Block::Note));
-            document.extend(hindrance(one).map(Block::Note));
+            let scaling = one.scaling.as_ref();
+            let hindrance = scaling.and_then(|scaling| hindrance(&one.language, scaling));
+            document.extend(hindrance.map(Block::Note));
         });
     }
     output.add_detail(&mut document, |_, document| {
@@ -136,14 +138,15 @@ pub fn search(levels: &[SnippetLevels], findings: &Findings, output: &Output) ->
     document
 }
 
-/// Where several workers give less than one: which tool finds what they wait for.
-fn hindrance(one: &SnippetLevels) -> Option<String> {
-    let hindered = one.scaling.as_ref()?.hindered()?;
-    let tool = match one.language.as_str() {
-        "erlang" | "elixir" => {
-            "lcnt names the lock that they wait for (an emulator that counts: erl -emu_type lcnt, then lcnt:collect() and \
-             lcnt:conflicts())"
-        }
+/// What names the locks that processes of Erlang wait for.
+pub const ERLANG_LOCKS: &str = "lcnt names the lock that they wait for (an emulator that counts: erl -emu_type lcnt, then \
+                                lcnt:collect() and lcnt:conflicts())";
+
+/// A sentence where several workers give less than one: which tool finds what they wait for.
+pub fn hindrance(language: &str, scaling: &Scaling) -> Option<String> {
+    let hindered = scaling.hindered()?;
+    let tool = match language {
+        "erlang" | "elixir" => ERLANG_LOCKS,
         _ => {
             "perf lock contention names the lock that they wait for, and perf c2c the cache line that they share"
         }

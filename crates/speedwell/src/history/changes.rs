@@ -54,12 +54,13 @@ pub struct ChangesArgs {
 /// Lists the changes.
 ///
 /// # Errors
-/// If the store cannot be read, there is no such branch or revision, or no series could be searched
-/// for the gate.
+/// If the store cannot be read, there is no such branch, revision or metric, or no series could be
+/// searched for the gate.
 pub fn run(args: ChangesArgs) -> anyhow::Result<Status> {
     args.output.check(Subject::Changes)?;
     let mut store = args.store.open_to_derive()?;
     let request = args.series.request()?;
+    history::check_metrics(&mut store, &request)?;
     let mut history = history::history(&mut store, &request)?;
     let since = match &args.since {
         Some(word) => Some(position(&store, &history.line, word)?),

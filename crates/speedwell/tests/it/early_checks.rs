@@ -2,6 +2,7 @@
 //! lost.
 
 use super::project::{Answer, Project, node};
+use super::repository::{BENCH, Repository};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -460,4 +461,136 @@ fn ctrl_c_before_the_first_run_is_an_interruption() {
         answer.expect_stderr(&["interrupted before anything was measured"]);
         expect_nothing_measured(&project);
     }
+}
+
+/// The result of a program of google/benchmark.
+const GOOGLE: &str = r#"{"context": {"num_cpus": 2}, "benchmarks": [{"name": "BM_a", "run_name": "BM_a",
+"run_type": "iteration", "iterations": 10, "real_time": 5.0, "cpu_time": 5.0, "time_unit": "ns"}]}"#;
+
+#[test]
+fn drop_ins_never_replace_what_they_read() {
+    let google = "#!/bin/sh\n: > started\n";
+    let project = Project::new()
+        .with("old.json", GOOGLE)
+        .with("new.json", GOOGLE)
+        .with("body", "a=1")
+        .with_program("bench", google);
+    std::os::unix::fs::symlink("old.json", project.path("link.json")).unwrap();
+    let replaced = ["would replace", "which is read"];
+    for dump in ["old.json", "./new.json", "link.json"] {
+        let words = [
+            "as",
+            "compare.py",
+            "-d",
+            dump,
+            "benchmarks",
+            "old.json",
+            "new.json",
+        ];
+        expect_kept(&project, dump, &words, &replaced);
+    }
+    let measured = [
+        "as",
+        "compare.py",
+        "-d",
+        "bench",
+        "benchmarks",
+        "./bench",
+        "old.json",
+    ];
+    expect_kept(&project, "bench", &measured, &replaced);
+    let out = "--benchmark_out=old.json";
+    let words = ["as", "compare.py", "benchmarks", "./bench", "old.json", out];
+    expect_kept(&project, "old.json", &words, &replaced);
+    let words = [
+        "as",
+        "compare.py",
+        "-d",
+        "x.json",
+        "benchmarks",
+        "./bench",
+        "old.json",
+        "--benchmark_out=x.json",
+    ];
+    let both = ["would be written to one file"];
+    project.run(&words).expect_status(2).expect_stderr(&both);
+    let url = "http://127.0.0.1:1/";
+    for option in ["-e", "-g"] {
+        let words = [
+            "as",
+            "ab",
+            "-n",
+            "1",
+            "-p",
+            "body",
+            "-T",
+            "text/plain",
+            option,
+            "body",
+            url,
+        ];
+        expect_kept(&project, "body", &words, &replaced);
+    }
+    let words = ["as", "ab", "-n", "1", "-e", "x", "-g", "./x", url];
+    project.run(&words).expect_status(2).expect_stderr(&both);
+    assert!(!project.path("started").exists() && !project.path("x").exists());
+    let words = [
+        "as",
+        "compare.py",
+        "-d",
+        "x.json",
+        "benchmarks",
+        "old.json",
+        "new.json",
+    ];
+    for _ in 0..2 {
+        project.run(&words).expect_status(0);
+    }
+}
+
+#[test]
+fn a_program_built_in_a_worktree_that_changes_while_it_is_measured_has_no_more_runs() {
+    let Some(repository) = Repository::with_program("100") else {
+        return;
+    };
+    // Each run of the second revision edits the program that was built.
+    let program = std::fs::read_to_string(repository.project.path("bench.in")).unwrap();
+    let edited = program.replace("echo \"chatter", "echo '# more' >> \"$0\"\necho \"chatter");
+    assert_ne!(edited, program);
+    let repository = repository
+        .with("bench.in", &edited)
+        .committed("edits itself");
+    let words = [
+        &[
+            "compare",
+            "--old",
+            "rev:HEAD~1",
+            "--new",
+            "rev:HEAD",
+            "--runs",
+            "4",
+            "-f",
+            "copy/8",
+        ],
+        &BENCH[..],
+    ];
+    let answer = repository.run(&words.concat()).expect_status(2);
+    let words: Vec<&str> = answer.stdout.split_whitespace().collect();
+    let why = "bench' was changed while it was measured: later runs would be of other code";
+    assert!(words.join(" ").contains(why), "{answer:#?}");
+    let data = repository.run(&["report", "--export", "jsonl"]).stdout;
+    let runs: Vec<serde_json::Value> = data
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|line: &serde_json::Value| !line["run"].is_null())
+        .collect();
+    let variants: Vec<&str> = runs
+        .iter()
+        .map(|line| line["run"]["variant"].as_str().unwrap())
+        .collect();
+    let of_second = variants
+        .iter()
+        .filter(|name| name.starts_with("HEAD ("))
+        .count();
+    assert_eq!((variants.len(), of_second), (5, 1), "{variants:?}");
 }

@@ -1,6 +1,7 @@
 //! Output of `speedwell eval`: plausible figures, names, lines that repeat a failure, and what `-q`
 //! leaves.
 
+use super::harness_driver::tool;
 use super::project::Project;
 
 #[test]
@@ -116,4 +117,38 @@ fn a_code_of_several_lines_has_one_in_sentences_and_tables_and_quiet_is_the_answ
         quiet.stderr.lines().all(|l| l.starts_with("warning: ")),
         "{quiet:#?}"
     );
+}
+
+#[test]
+fn only_code_that_a_compiler_can_leave_out_is_called_folded() {
+    for (program, code, is_folded) in [
+        (
+            "python3",
+            &[
+                "python",
+                "lambda s, previous: previous + 1",
+                "--init-worker",
+                "0",
+            ][..],
+            false,
+        ),
+        ("python3", &["python", "2 ** 10"], true),
+        (
+            "node",
+            &["node", "state.n++", "--init-worker", "({ n: 0 })"],
+            false,
+        ),
+        ("node", &["node", "Math.sqrt(2)"], true),
+    ] {
+        if tool(&[program]).is_none() {
+            continue;
+        }
+        let short = ["--runs", "2", "-n", "2", "-t", "20ms"];
+        for shared in [&[][..], &["--shared"]] {
+            let words = [&["eval"], code, &short, shared].concat();
+            let answer = Project::new().run(&words).expect_status(0);
+            let said = [&answer.stdout[..], &answer.stderr].concat();
+            assert_eq!(said.contains("folded away"), is_folded, "{words:?}: {said}");
+        }
+    }
 }

@@ -189,3 +189,29 @@ fn otava_reads_the_table_that_is_made_for_it_and_finds_the_same_change() {
     let near = near.map(|commit| repository.id(&format!("main~{}", COMMITS - commit)));
     assert!(near.iter().any(|id| id == at), "{found}");
 }
+
+#[test]
+fn an_unknown_metric_is_refused_with_those_that_there_are() {
+    let Some(repository) = measured(every) else {
+        return;
+    };
+    for command in [
+        &["history", "trend"][..],
+        &["history", "changes"],
+        &["history", "changes", "--fail-on", "worse"],
+    ] {
+        for (metric, hint) in [
+            ("throughptu", "hint: did you mean 'throughput'?"),
+            ("allocations", "hint: there is only 'throughput'"),
+        ] {
+            let answer = repository
+                .run(&[command, &["--metric", "throughput", "--metric", metric]].concat());
+            let why = format!("in --metric: there is no metric '{metric}'");
+            answer.expect_status(2).expect_stderr(&[&why, hint]);
+        }
+    }
+    for metric in ["all", "throughput"] {
+        let words = ["history", "trend", "--metric", metric];
+        repository.run(&words).expect_status(0);
+    }
+}

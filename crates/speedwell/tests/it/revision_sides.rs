@@ -2,11 +2,13 @@
 //! the other side.
 
 use super::harness_driver::tool;
-use super::project::{Answer, node};
+use super::project::{Answer, Project, node};
 use super::repository::{BENCH, Repository};
-use super::suite_projects::installed;
+use super::suite_projects::{self, installed};
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// A suite whose program executes built archives: the last line of one is the time of its only
@@ -173,6 +175,146 @@ fn code_of_the_checkout_that_both_sides_load_is_named_and_there_is_no_verdict() 
     answer.expect_stderr(&["load lib/k.js of the checkout and not of its revision"]);
 }
 
+/// Compares two revisions, of whose code nothing is measured, and has a gate judge them.
+fn expect_code_of_the_checkout(
+    repository: &Repository,
+    target: &str,
+    file: &str,
+    words: &[&str],
+    variables: &[(&str, &OsStr)],
+) {
+    let common = [
+        "compare",
+        "--old",
+        "rev:main",
+        "--new",
+        "rev:HEAD",
+        "--runs",
+        "5",
+        "--fail-on",
+        "worse",
+        target,
+    ];
+    let mut command = repository.command(&[&common, words].concat());
+    command.envs(variables.iter().copied());
+    let answer = Answer::from(command.output().unwrap()).expect_status(2);
+    answer.expect_stdout(&[&format!("both sides load {file} of the checkout")]);
+}
+
+#[test]
+fn code_of_the_checkout_that_is_loaded_only_by_runs_is_named() {
+    for name in ["'FOLDER/lib/k.js'", "['FOLDER', 'lib', 'k'].join('/')"] {
+        let Some(repository) = library("") else {
+            return;
+        };
+        let folder = repository.project.path("").canonicalize().unwrap();
+        let name = name.replace("FOLDER", &folder.to_string_lossy());
+        let text = format!(
+            "const {{ createBenchmark }} = require('speedwell');
+            const bench = createBenchmark(main, {{ n: [1] }});
+            function main({{ n }}) {{ require({name}); bench.start(); bench.end(n); }}"
+        );
+        let repository = repository.with("bench/y.js", &text);
+        expect_code_of_the_checkout(&repository, "bench/y.js", "lib/k.js", &[], &[]);
+    }
+}
+
+/// A library of Python that is installed from the checkout for all environments, with `test` and `script` that measure it.
+fn installed_library() -> Option<(Repository, PathBuf)> {
+    let repository = Repository::new()?
+        .with("src/k.py", "def total():\n    return 1\n")
+        .with(
+            "speed/test_k.py",
+            "import k\n\ndef test_total(benchmark):\n    benchmark(k.total)\n",
+        )
+        .with(
+            "speed/script.py",
+            "import pyperf\nfrom k import total\npyperf.Runner().bench_func('total', total)\n",
+        )
+        .committed("library");
+    repository.branch("later");
+    let repository = repository
+        .with("src/k.py", "def total():\n    return 2\n")
+        .committed("another one");
+    // What the line of an editable install does when Python starts.
+    let site = repository.outside("site");
+    fs::create_dir(&site).unwrap();
+    let folder = repository.project.path("src").canonicalize().unwrap();
+    let line = format!("import sys; sys.path.append({:?})\n", folder.display());
+    fs::write(site.join("sitecustomize.py"), line).unwrap();
+    Some((repository, site))
+}
+
+#[test]
+fn a_library_of_python_that_is_installed_from_the_checkout_is_named() {
+    for (suite, target) in [
+        (suite_projects::pytest_benchmark(), "speed/test_k.py"),
+        (suite_projects::pyperf(), "speed/script.py"),
+    ] {
+        let (Some(suite), Some((repository, site))) = (suite, installed_library()) else {
+            continue;
+        };
+        let mut variables: Vec<(&str, &OsStr)> = vec![("PYTHONPATH", site.as_os_str())];
+        variables.extend(
+            suite
+                .environment
+                .iter()
+                .map(|(name, value)| (*name, &**value)),
+        );
+        let short = ["-t", "1ms", "-n", "2"];
+        expect_code_of_the_checkout(&repository, target, "src/k.py", &short, &variables);
+        // Where the tests find the library of their revision first, nothing is withheld.
+        if target.contains("test_") {
+            let repository = repository
+                .with("pytest.ini", "[pytest]\npythonpath = src\n")
+                .committed("search path");
+            let words = [
+                "compare", "--old", "rev:HEAD", "--new", "rev:HEAD", "--runs", "1", "-t", "1ms",
+                target,
+            ];
+            let mut command = repository.command(&words);
+            command.envs(variables);
+            let answer = Answer::from(command.output().unwrap()).expect_status(0);
+            let said = [&answer.stdout[..], &answer.stderr].concat();
+            assert!(!said.contains("of the checkout"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_module_that_vitest_is_led_to_in_the_checkout_is_named() {
+    let Some(suite) = suite_projects::vitest() else {
+        return;
+    };
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    let folder = repository.project.path("").canonicalize().unwrap();
+    let configuration = format!(
+        "export default {{ resolve: {{ alias: {{ lib: {:?} }} }} }};\n",
+        folder.join("lib")
+    );
+    let repository = repository
+        .with(".gitignore", "node_modules\n")
+        .with("lib/k.ts", "export const total = () => 1;\n")
+        .with("vitest.config.mjs", &configuration)
+        .with(
+            "speed/k.bench.ts",
+            "import { bench } from 'vitest';\nimport { total } from 'lib/k';\n\
+             bench('total', () => { total(); }, { time: 5, warmupTime: 1 });\n",
+        )
+        .committed("library");
+    repository.branch("later");
+    let repository = repository
+        .with("lib/k.ts", "export const total = () => 2;\n")
+        .committed("another one");
+    let modules = suite.project.path("node_modules").canonicalize().unwrap();
+    std::os::unix::fs::symlink(&modules, repository.project.path("node_modules")).unwrap();
+    let build = format!("ln -s '{}' node_modules", modules.display());
+    let words = ["--build", &build];
+    expect_code_of_the_checkout(&repository, "speed/k.bench.ts", "lib/k.ts", &words, &[]);
+}
+
 #[test]
 fn a_search_path_into_the_checkout_leads_into_the_worktree_of_each_side() {
     let (Some(repository), Some(_)) = (Repository::new(), tool(&["python3"])) else {
@@ -269,6 +411,28 @@ fn copies_of_a_program_are_called_a_a() {
     answer.expect_status(0).expect_stderr(&[
         "'one' and 'two' are the same program, byte for byte: this is an A/A comparison",
     ]);
+}
+
+#[test]
+fn copies_of_a_runtime_that_perform_the_same_file_are_called_a_a() {
+    let Some(node) = node() else { return };
+    let runtime = format!("#!/bin/sh\nexec '{}' \"$@\"\n", node.display());
+    let project = Project::new()
+        .with("x.js", &benchmark("path").replace("LOG, k", "LOG, ''"))
+        .with_program("one", &runtime)
+        .with_program("two", &runtime)
+        .with_program("other", &(runtime.clone() + "# another one\n"));
+    let compare = |old: &str, new: &str| {
+        let mut command =
+            project.command(&["compare", "--old", old, "--new", new, "--runs", "2", "x.js"]);
+        command.env("LOG", project.path("log"));
+        Answer::from(command.output().unwrap()).expect_status(0)
+    };
+    compare("./one", "./two").expect_stderr(&[
+        "are the same program, byte for byte: this is an A/A comparison, and every difference is noise",
+    ]);
+    let answer = compare("./one", "./other");
+    assert!(!answer.stderr.contains("A/A"), "{answer:?}");
 }
 
 /// A queue whose `offer` does five times the work from the second commit on.

@@ -1,5 +1,6 @@
 //! Untrusted files, names and figures, and how they are handled.
 
+use super::node_bad_children::still_running;
 use super::project::{Answer, Project, node};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -263,4 +264,55 @@ fn a_full_disk_ends_the_measuring_and_what_was_kept_is_shown() {
     assert!(!listed.stdout.contains("running"), "{listed:?}");
     let resumed = project.run(&["run", "--resume", "@1", "--db", "own.db"]);
     resumed.expect_status(0);
+}
+
+/// A project with an experiment of this command, whose metric is what it prints as `took N ms`.
+fn with_command(command: &str) -> Project {
+    let text = format!(
+        "schema = 1\n[[group]]\nname = \"g\"\nkind = \"command\"\nmetrics = [\"took\"]\n\
+         [group.target]\ncommand = [\"sh\", \"-c\", '{command}']\n\
+         [group.metric.took]\nregex = 'took (\\S+) ms'\nunit = \"ms\"\n"
+    );
+    Project::new().with("x.toml", &text)
+}
+
+const ONE_RUN: [&str; 4] = ["run", "x.toml", "--runs", "1"];
+
+#[test]
+fn figures_that_nothing_can_have_are_failures_that_say_so() {
+    let run = |figure: &str| with_command(&format!("echo took {figure} ms")).run(&ONE_RUN);
+    run("5").expect_status(0);
+    for (figure, why) in [
+        ("-5", "no time is below zero"),
+        ("1e308", "its figure is too large to be one"),
+    ] {
+        run(figure).expect_status(2).expect_stdout(&[why]);
+    }
+}
+
+#[test]
+fn every_process_that_a_command_leaves_behind_is_ended_and_named() {
+    let left = "for n in $(seq 50); do sleep 4321.125 >/dev/null 2>&1 & done; echo took 5 ms";
+    let answer = with_command(left).run(&ONE_RUN).expect_status(0);
+    answer.expect_stdout(&["It left processes behind, which were ended: '"]);
+    assert!(!still_running("4321.125"));
+}
+
+#[test]
+fn what_a_hook_of_eval_starts_stays_until_the_end_and_what_runs_leave_behind_does_not() {
+    let project = Project::new();
+    // Each execution needs the service.
+    let answer = project.run(&[
+        "eval",
+        "sh",
+        "kill -0 $(cat pid) && { sleep 4321.25 & }",
+        "--init",
+        "sleep 4321.375 & echo $! > pid",
+        "--runs",
+        "2",
+    ]);
+    let answer = answer.expect_status(0);
+    answer.expect_stdout(&["It left processes behind, which were ended: '"]);
+    assert_eq!(project.stored_runs(), 2);
+    assert!(!still_running("4321.25") && !still_running("4321.375"));
 }

@@ -430,3 +430,62 @@ fn the_native_command_prints_the_same_tables_on_request() {
     );
     assert_eq!(eval("other").status, 2);
 }
+
+#[test]
+fn workers_that_hinder_each_other_lead_to_lcnt() {
+    if is_missing("erl") {
+        return;
+    }
+    // Two workers together do a quarter of what one does.
+    let words = [
+        "r(C) -> N = counters:get(C,1), timer:sleep(20*N*N*N).",
+        "--init",
+        "counters:new(1,[]).",
+        "--init_runner",
+        "ir(C) -> counters:add(C,1,1), C.",
+        "-q",
+        "--max",
+        "2",
+        "-d",
+        "400",
+    ];
+    let called = as_erlperf(&words);
+    assert_eq!(called.status, 0, "{}", called.stderr);
+    let hint = "Workers hinder each other: 2 of them give less than one alone. lcnt names the lock that they wait for";
+    assert!(called.stderr.contains(hint), "{}", called.stderr);
+}
+
+#[test]
+fn a_sample_that_ends_when_the_next_one_is_due_has_the_warning_of_the_original() {
+    if is_missing("erl") {
+        return;
+    }
+    // Iterations of a millisecond, but for each hundredth.
+    let code = "r(S, N) when is_integer(N), N rem 100 =:= 99 -> timer:sleep(600), 0; \
+                r(S, N) when is_integer(N) -> timer:sleep(1), N + 1; r(_, _) -> 0.";
+    let called = as_erlperf(&[
+        code,
+        "--init_runner",
+        "0.",
+        "-d",
+        "100",
+        "-s",
+        "12",
+        "-r",
+        "basic",
+    ]);
+    assert_eq!(called.status, 0, "{}", called.stderr);
+    let first = called.stdout.lines().next();
+    let warning = "Timer accuracy problem detected, results may be inaccurate";
+    assert_eq!(first, Some(warning), "{}", called.stdout);
+    for part in [
+        "A sample ended ",
+        " after its time, with samples of 100 ms",
+        "lcnt",
+    ] {
+        assert!(called.stderr.contains(part), "{part}: {}", called.stderr);
+    }
+    // Each iteration takes as long as it is late.
+    let slow = as_erlperf(&["timer:sleep(300).", "-d", "100", "-s", "2"]);
+    assert!(!slow.stdout.contains(warning), "{}", slow.stdout);
+}
