@@ -1,25 +1,26 @@
-//! Answers that are withheld because the sides did not measure the same thing.
+//! Answers withheld because the sides did not measure the same thing.
 //!
-//! Decides when the figures of two sides say nothing of the code that is compared: their benchmark has another text on each side,
-//! or a side has loaded the code of the user's checkout in place of its own. Start at [`Withheld::between`]. Whether a session
-//! is still measured is known to its store alone, see [`Findings::withhold`].
+//! Decides when the figures of two sides say nothing about the compared code: the benchmark itself
+//! differs, or a side has loaded the code of the user's checkout instead of its own. Start at
+//! [`Withheld::between`]. Only the store knows whether a session is still running, see
+//! [`Findings::withhold`].
 
 use crate::{Findings, Settings};
 use serde::{Deserialize, Serialize};
 use speedwell_model::{Run, Session, Variant, Verdict};
 use std::fmt;
 
-/// Why there is no answer.
+/// Why an answer is withheld.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Withheld {
-    /// The benchmark has another text on either side.
+    /// The benchmark differs between the sides.
     BenchmarkChanged,
-    /// A side loaded these files of the project from the user's checkout.
+    /// A side loaded these project files from the user's checkout.
     LoadsCheckout {
         /// Whether both sides did.
         is_both: bool,
-        /// The files, from the checkout's root.
+        /// The files, relative to the checkout's root.
         files: Vec<String>,
     },
     /// The stored session of this number is still measured. Between the planned looks, a verdict would be wrong more often
@@ -32,7 +33,7 @@ pub enum Withheld {
 pub(super) struct Measured<'s> {
     /// The session.
     pub session: &'s Session,
-    /// The name of the variant in it.
+    /// Name of the variant in the session.
     pub variant: &'s str,
 }
 
@@ -58,7 +59,7 @@ impl<'s> Measured<'s> {
         files
     }
 
-    /// What the benchmark does on this side, by its own part of the text, and by its whole file.
+    /// Digests of the benchmark's source on this side: of its own part, and of the whole file.
     fn works(self, benchmark: &str) -> [Option<&'s String>; 2] {
         let own = self.known().and_then(|own| own.work.get(benchmark));
         [own, self.session.design.work.get(benchmark)]
@@ -66,7 +67,7 @@ impl<'s> Measured<'s> {
 }
 
 impl Withheld {
-    /// Why two sides of a benchmark have no answer, if so.
+    /// Why the two sides of a benchmark have no answer, if so.
     pub(super) fn between(
         sides: [Measured<'_>; 2],
         benchmark: &str,
@@ -81,7 +82,7 @@ impl Withheld {
             return Some(Withheld::LoadsCheckout { is_both, files });
         }
         let [old, new] = sides.map(|side| side.works(benchmark));
-        // A whole file may differ in a part that the benchmark does not use.
+        // Whole files may differ in parts that the benchmark does not use.
         let known = old
             .into_iter()
             .zip(new)

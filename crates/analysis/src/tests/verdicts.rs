@@ -1,4 +1,4 @@
-//! Which verdict follows from which data.
+//! Verdicts for given data.
 
 use super::{compared, row};
 use crate::{CaseComparison, Correction, Method, Settings};
@@ -224,7 +224,8 @@ fn every_method_calls_a_clear_change() {
     }
 }
 
-/// p, interval and verdict speak of the same question and from the same distribution, at every look and over all of them.
+/// p value, interval and verdict answer the same question from the same distribution, at each look
+/// and over all looks.
 #[test]
 fn p_and_interval_agree_in_a_thousand_rows() {
     let mut verdicts = [0; 4];
@@ -279,7 +280,8 @@ fn assert_agrees(row: &CaseComparison, limit: f64) {
     assert_eq!(explains("not among so many cases"), is_beyond && !is_change);
 }
 
-/// Twice as fast at the first look and four times as slow from then on: what the looks say of it has nothing in common.
+/// Twice as fast at the first look and four times as slow from then on: the intervals of the looks
+/// do not overlap.
 #[test]
 fn looks_that_contradict_each_other_are_reported_by_the_clearest_of_them() {
     let wobble = |run: u32| 1.0 + f64::from(run * 7919 % 101) / 1e4;
