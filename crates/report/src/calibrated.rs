@@ -1,13 +1,13 @@
-//! What the store knows of machines, and of cases, from comparisons of a thing with itself, said of other comparisons.
+//! Applies stored calibrations of machines and cases to other comparisons.
 //!
-//! Decides which comparisons are marked. How a machine is calibrated is decided in `calibration` of the analysis, what builds
-//! of one source show in `builds` there.
+//! Decides which comparisons are marked. `calibration` in the analysis crate decides how a machine
+//! is calibrated, `builds` there what builds of one source show.
 
 use speedwell_analysis::{self as analysis, Findings};
 use speedwell_model::Session;
 use speedwell_results::store::Store;
 
-/// Warns of comparisons on a machine that is known to give other false alarms than it should, and of changes that another
+/// Warns of comparisons on a machine whose false-alarm rate is off, and of changes that another
 /// build of the same source might have made.
 pub fn mark_calibrated<'s>(
     findings: &mut Findings,

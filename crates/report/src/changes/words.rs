@@ -1,6 +1,6 @@
-//! What is said of a change, in tables, in charts and in sentences.
+//! The wording for a change in tables, charts and sentences.
 //!
-//! Start at [`of_series`]; the columns of tables are in `changes.rs`.
+//! Start at [`of_series`]; table columns are in `changes/mod.rs`.
 
 use crate::comparison::{emphasis, symbol};
 use crate::document::Answer;
@@ -10,7 +10,7 @@ use speedwell_analysis::Difference;
 use speedwell_analysis::history::{History, SeriesTrend};
 use speedwell_model::{Change, ChangeState, Estimate, Judgement, Verdict, short_revision};
 
-/// The case, and what else tells series apart.
+/// The case, and whatever else distinguishes the series.
 pub(crate) fn title(series: &SeriesTrend) -> String {
     format!("{}, {}", case(series), series.key.metric.name)
 }
@@ -22,7 +22,7 @@ fn case(series: &SeriesTrend) -> String {
     }
 }
 
-/// A change with the series that it belongs to.
+/// A change with its series.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line<'a> {
     pub series: &'a SeriesTrend,
@@ -31,7 +31,7 @@ pub(crate) struct Line<'a> {
     pub verdict: Verdict,
 }
 
-/// The changes of a series, as its course has them.
+/// The changes of a series, in its order.
 pub(crate) fn of_series<'a>(series: &'a SeriesTrend, history: &History) -> Vec<Line<'a>> {
     let changes = series.trend.changes.iter().zip(&series.causes);
     changes
@@ -44,7 +44,7 @@ pub(crate) fn of_series<'a>(series: &'a SeriesTrend, history: &History) -> Vec<L
         .collect()
 }
 
-/// What a line says, without what it was taken from.
+/// A line's contents, without references to its source.
 pub(crate) struct Shown {
     pub number: i64,
     pub verdict: Verdict,
@@ -116,7 +116,7 @@ impl Line<'_> {
 impl Shown {
     /// `~+4.8 %`, and with its interval `~+4.8 % [+4.1, +5.5]`.
     pub fn size(&self, with_interval: bool) -> String {
-        // A border that was searched for shows its change too large.
+        // A change point found by search overestimates its change.
         let about = match self.state {
             ChangeState::Confirmed => "",
             _ => "~",
