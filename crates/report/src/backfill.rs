@@ -1,5 +1,4 @@
-//! The report of `backfill`: which revisions of a line got points after the fact. Start at
-//! [`backfill`].
+//! The report of `backfill`: revisions of a line that got points later. Start at [`backfill`].
 
 use crate::document::{Block, Document};
 use crate::figure::count;

@@ -193,8 +193,7 @@ impl Document {
     }
 
     /// The blocks with the answer first: a single headline moves before the warnings. For pages,
-    /// which are read from the top; on a terminal the headline stays after the warnings, close to
-    /// the figures.
+    /// which are read from the top; a terminal keeps the headline after them, close to the figures.
     pub fn answer_first(&self) -> Vec<&Block> {
         let headlines = self
             .blocks

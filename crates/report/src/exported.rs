@@ -23,9 +23,8 @@ pub struct Exported {
     pub left_out: usize,
 }
 
-/// Exports comma-separated values: a row per session on the searched line, with `time`, `commit`,
-/// `machine`, and a column per series. The time is that of the commit if known, else that of the
-/// measurement.
+/// Exports comma-separated values: a row per session on the searched line, with `time` (of the
+/// commit if known, else of the measurement), `commit`, `machine`, and a column per series.
 pub fn otava(history: &History) -> Exported {
     let names = history.series.iter().map(|series| quoted(&title(series)));
     let header: Vec<String> = ["time", "commit", "machine"]

@@ -1,5 +1,4 @@
-//! The reports of `fleet`: the machines, and whether they are fit to measure. Start at
-//! [`fleet_machines`].
+//! The reports of `fleet`: the machines and their fitness. Start at [`fleet_machines`].
 
 use crate::document::{Block, Document};
 use crate::figure::{Uncertainty, quantity};
@@ -10,8 +9,7 @@ use crate::table::{Cell, Column, Columns, Emphasis, Kind, Row};
 pub struct FleetLine {
     /// Its name.
     pub name: String,
-    /// Its availability: `free`, `busy`, `unfit`; after a check `fit`, with a warning if there is
-    /// one.
+    /// Its availability: `free`, `busy`, `unfit`; after a check `fit`, with any warning.
     pub state: String,
     /// Labels that it shares with other machines.
     pub labels: Vec<String>,
@@ -28,8 +26,7 @@ pub struct FleetFacts {
     pub id: String,
     /// Processor, processors, memory, architecture.
     pub class: String,
-    /// The offset to add to its clock to get ours, and the uncertainty of the offset, in
-    /// nanoseconds.
+    /// The offset to add to its clock to get ours, and its uncertainty, in nanoseconds.
     pub offset_ns: (i64, u64),
     /// The times of a fixed workload, in nanoseconds: integers, memory.
     pub pulse_ns: [u64; 2],

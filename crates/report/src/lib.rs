@@ -116,8 +116,7 @@ pub fn findings(findings: &Findings, output: &Output) -> anyhow::Result<Document
     if findings.summaries.is_empty() && findings.comparisons.is_empty() {
         document.push(Block::Headline("nothing was measured".into()));
     }
-    // In large reports the summary would take as much memory as the comparison, which does not need
-    // it.
+    // In large reports this takes as much memory as the comparison, which does not need it.
     let summary = || summary::summary(&findings.summaries, output);
     if findings.comparisons.is_empty() {
         let summary = summary();

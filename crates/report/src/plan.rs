@@ -19,8 +19,7 @@ pub struct CaseLine {
     pub runs: u64,
 }
 
-/// Lists the cases with totals: the number of runs, possibly an upper bound, and the measuring time
-/// if known.
+/// Lists the cases with totals: runs, possibly an upper bound, and measuring time if known.
 pub fn cases(cases: &[CaseLine], is_upper_bound: bool, time: Option<Duration>) -> Document {
     let mut document = Document::new("cases");
     document.push(Block::Table(case_columns().table("cases", cases)));

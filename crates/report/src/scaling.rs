@@ -1,7 +1,6 @@
 //! Where throughput stops growing: the answer in words, the figures of a level, the law, the chart.
 //!
-//! Shared by loads and snippets: this module does not know what a worker does. Start at
-//! [`headline`].
+//! Shared by loads and snippets; does not know what a worker does. Start at [`headline`].
 
 use crate::charts::point_series;
 use crate::document::Chart;
@@ -29,8 +28,7 @@ pub fn throughput(standing: &Standing) -> String {
 pub fn throughput_with_error(standing: &Standing) -> String {
     let interval = standing.interval.filter(|_| standing.throughput > 0.0);
     match interval {
-        // Throughput cannot be negative: visits that differ so much do not tell how exact their
-        // mean is.
+        // Throughput cannot be negative: such visits do not tell how exact their mean is.
         Some(interval) if interval.low < 0.0 => {
             format!("{} (how exact is unknown)", throughput(standing))
         }

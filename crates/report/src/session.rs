@@ -1,5 +1,4 @@
-//! The report of one session of any kind: what `speedwell report @N` prints and what a server's
-//! page shows.
+//! The report of one session of any kind, for `speedwell report @N` and a server's page.
 //!
 //! Decides which kind of report suits a session. Start at [`whole`].
 

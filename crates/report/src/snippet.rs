@@ -25,8 +25,7 @@ const SHELL: &str = " shell: what the shell takes to do nothing, which is part o
 const SEARCHED: &str = "The answer is the lowest concurrency whose throughput is statistically indistinguishable from the highest. ± and [ ] \
     are 95 % intervals from the visits of all levels together, which were made in one process.";
 
-/// Reports snippets measured individually or compared; `compared` is the document of the
-/// comparison.
+/// Reports snippets measured individually or compared; `compared` is the comparison's document.
 pub fn document(
     figures: &[SnippetFigures],
     warnings: &[String],

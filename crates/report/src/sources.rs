@@ -14,8 +14,7 @@ use speedwell_model::{Failure, Session, Value};
 /// A label, a session, and the variant of it that takes part.
 pub type Labelled<'a> = (String, &'a Session, Option<String>);
 
-/// Compares several sources with each other, the first being the baseline; or the variants of a
-/// single source.
+/// Compares several sources, the first being the baseline, or the variants of a single one.
 ///
 /// # Errors
 /// If the only source has a single variant, or if only some sources are searches: a rate that a

@@ -195,8 +195,7 @@ fn columns<'a>(names: &str, verbosity: Verbosity) -> Columns<Line<'a>> {
     columns
 }
 
-/// Adds how often runs were disturbed, if that is frequent; for machines, the kernel's figures for
-/// them.
+/// Adds how often runs were disturbed, if frequent; for machines, the kernel's figures.
 fn add_disturbance(columns: &mut Columns<Line<'_>>) {
     let disturbed = Column::figure("disturbed_shown", "disturbed").for_people();
     columns.add(disturbed.expendable(5), |line| {
@@ -301,8 +300,7 @@ const FIGURES: [Figure; 10] = [
     ("outliers", |summary| Some(summary.outliers.len() as f64)),
 ];
 
-/// A bound of the interval; with fewer than 6 runs there is no interval and both bounds equal the
-/// median.
+/// A bound of the interval; with fewer than 6 runs there is none, and both equal the median.
 fn known(summary: &CaseSummary, end: f64) -> Option<f64> {
     (summary.center.low < summary.center.high || summary.variation == Some(0.0)).then_some(end)
 }

@@ -131,8 +131,7 @@ pub struct Cell {
     pub value: Option<Datum>,
     /// The emphasis of the text.
     pub emphasis: Emphasis,
-    /// Properties that few cells have, boxed to keep cells small: large tables have a million of
-    /// them.
+    /// Properties that few cells have, boxed because large tables have a million cells.
     pub rare: Option<Box<Rare>>,
 }
 
@@ -392,9 +391,8 @@ impl Table {
             .collect()
     }
 
-    /// Sorts the rows by the value of a column, largest first if `descending`. Rows stay in their
-    /// group, remarks with their row; unknown values come last. Returns `false` if there is no such
-    /// column.
+    /// Sorts the rows by a column, largest first if `descending`. Rows stay in their group, remarks
+    /// with their row; unknown values come last. Returns `false` if there is no such column.
     pub fn sort_by(&mut self, key: &str, descending: bool) -> bool {
         let Some(at) = self.columns.iter().position(|column| column.key == key) else {
             return false;

@@ -64,8 +64,7 @@ const UNITS: &[Unit] = &[
     unit("GiB/s", 1_073_741_824.0, Dimension::Bandwidth, true),
 ];
 
-/// Smallest rate shown in more than the base unit: below it, `1,234/s` reads better than `1.23
-/// k/s`.
+/// Smallest rate shown in k/s: below it, `1,234/s` reads better than `1.23 k/s`.
 const ENOUGH_PER_SECOND: f64 = 10_000.0;
 
 /// Largest ratio of the figures of a table that share one unit.
@@ -173,8 +172,7 @@ impl Scale {
         }
     }
 
-    /// The scale that suits the median of `figures`, so that an outlier does not decide for all
-    /// others.
+    /// The scale that suits the median of `figures`, so that no outlier decides it.
     pub fn typical(
         stored_unit: &str,
         figures: impl IntoIterator<Item = f64>,

@@ -10,8 +10,7 @@ use speedwell_analysis::validity::{Finding, Level, joined};
 /// The machine-readable name of the table.
 const TABLE: &str = "validity";
 
-/// Builds a table with a row per finding, followed by its explanation and remedy; empty without
-/// findings.
+/// Builds a table with a row per finding, its explanation and its remedy; empty without findings.
 pub fn validity(findings: &[Finding]) -> Document {
     let mut document = Document::new(TABLE);
     if findings.is_empty() {

@@ -142,8 +142,7 @@ fn class_counts(own: &CaseWarmup) -> String {
     counts.collect::<Vec<_>>().join(", ")
 }
 
-/// The three verdicts for every case and candidate, and when the total times of two variants are
-/// equal.
+/// The three verdicts for every case and candidate, and the break-even iteration of two variants.
 fn compared(found: &WarmupFindings, names: &[String]) -> Vec<String> {
     let candidates = distinct(
         found

@@ -1,7 +1,6 @@
 //! Lines that follow a running measurement: throughput, the language's gauges, machine activity.
 //!
-//! Text for people repeats its header, CSV has one, JSON is one object per line. Start at
-//! [`WatchLines::line`].
+//! Text repeats its header, CSV has one, JSON is an object per line. Start at [`WatchLines::line`].
 
 use super::format::Format;
 use super::unit::Scale;

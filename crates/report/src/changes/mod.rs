@@ -237,8 +237,7 @@ fn headline(history: &History, known: &[Line<'_>], suspected: &[Line<'_>]) -> St
     }
 }
 
-/// The smallest change that the search would have detected: without it, "no change" would claim too
-/// much.
+/// The smallest detectable change of the search: without it, "no change" would claim too much.
 fn visible(history: &History) -> Option<String> {
     let searched = history.series.iter().map(|series| &series.trend);
     let searched = searched.filter(|trend| trend.is_searched());

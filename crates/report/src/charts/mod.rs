@@ -11,8 +11,7 @@
 //! | line | a study: points with their intervals, joined, and single runs beside them |
 //! | trend | a series over revisions, with its changes |
 //!
-//! The gallery of a page has its own chart per case ([`every_run`]), which has no name to request
-//! it by.
+//! The gallery of a page has its own chart per case, [`every_run`], which cannot be requested.
 
 mod panel;
 mod runs;
@@ -192,7 +191,7 @@ fn forest(comparison: &Comparison) -> Chart {
     }
 }
 
-/// The changes that count as none, in percent; `None` without a threshold.
+/// The changes that count as none, in percent; `None` if that range is empty.
 pub fn band(comparison: &Comparison) -> Option<(f64, f64)> {
     let delta = comparison.delta * 100.0;
     (delta > 0.0).then_some((-delta, delta))

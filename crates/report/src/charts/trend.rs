@@ -1,7 +1,6 @@
 //! Trend charts: the points of a series, its levels, its changes, and what else changed.
 //!
-//! Decides on the positions of revisions on the axis; `changes` decides on the wording for a
-//! change.
+//! Decides on the positions of revisions on the axis; `changes` decides on the wording.
 
 use super::{mark_of, panel};
 use crate::changes::words::{Line, cause, of_series, title};

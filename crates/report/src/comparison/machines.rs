@@ -237,8 +237,7 @@ mod tests {
         ("m4", "zen4"),
     ];
 
-    /// Findings from four machines with four blocks each; `factors` are the ratios of the new
-    /// variant.
+    /// Findings from four machines with four blocks each; `factors` scale the new variant.
     fn found(factors: [f64; 4]) -> Findings {
         let value = move |variant: &str, number: u32| {
             let factor = if variant == "new" {

@@ -30,8 +30,7 @@ use std::sync::Arc;
 /// The machine-readable name of the table.
 pub const TABLE: &str = "changes";
 
-/// Reports the comparisons in `findings`, without the failures, warnings and charts that all
-/// reports share.
+/// Reports the comparisons, without the failures, warnings and charts that all reports share.
 pub fn comparison(findings: &Findings, output: &Output) -> Document {
     let mut document = Document::new("comparison");
     let sections = sections(&findings.comparisons);

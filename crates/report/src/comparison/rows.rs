@@ -209,8 +209,7 @@ fn row_notes(row: &CaseComparison) -> impl Iterator<Item = Cow<'_, str>> {
     indicative.into_iter().chain(by_machine).chain(own)
 }
 
-/// Notes that hold for every row of a table with several rows: a mark on every row carries no
-/// information.
+/// Notes that hold for every row of a longer table: a mark on every row carries no information.
 pub fn shared_remarks(places: &[Place<'_>]) -> Vec<String> {
     let Some(((_, first), others @ [_, ..])) = places.split_first() else {
         return Vec::new();

@@ -1,8 +1,7 @@
 //! The answer of a comparison in words, and what readers need to judge it: units above the table,
 //! method and limits below.
 //!
-//! The words must agree with the figures below them: nothing is called faster unless the verdict
-//! says so.
+//! The words must agree with the figures: nothing is called faster unless the verdict says so.
 
 use super::rows::is_from_zero;
 use crate::case_labels::distinct;

@@ -37,8 +37,7 @@ pub fn tables(group: &GroupFound, experiment: &Experiment) -> Vec<Table> {
     grids(group, experiment).iter().map(table).collect()
 }
 
-/// A chart per case: grouped bars, which show whether the effect of one factor depends on the
-/// other.
+/// A chart per case: grouped bars, which show whether the two factors interact.
 pub fn charts(group: &GroupFound, experiment: &Experiment) -> Vec<Chart> {
     grids(group, experiment).iter().map(chart).collect()
 }
@@ -254,8 +253,7 @@ fn rows(failure: &Failure, times: usize) -> Vec<Row> {
     [Row::Cells(cells)].into_iter().chain(remark).collect()
 }
 
-/// A forest chart per metric: every case of every pair, with the control's change against itself as
-/// the band.
+/// A forest chart per metric: every case of every pair; the band is the control against itself.
 pub fn forests(group: &GroupFound) -> Vec<Chart> {
     group
         .metrics

@@ -1,5 +1,4 @@
-//! The answer of an experiment in sentences: the result of each comparison, and that of the
-//! control.
+//! The answer of an experiment in sentences: the results of the comparisons and of the control.
 
 use crate::document::Block;
 use crate::figure::{
@@ -203,8 +202,7 @@ pub fn label(experiment: &Experiment, name: &str) -> String {
     }
 }
 
-/// The noise floor according to the control: differences up to this size appear where there is
-/// none.
+/// The noise floor according to the control: differences up to this size appear without a cause.
 fn floor(group: &GroupFound, metric: &MetricFound) -> Option<String> {
     let floor = metric.floor?;
     let control = metric

@@ -159,8 +159,7 @@ fn tables(found: &Found, experiment: &Experiment, output: &Output, document: &mu
     document.attach("comparisons", Value::Array(compared));
 }
 
-/// Notes below the tables of an experiment, such as the method, with the number of tables that have
-/// them.
+/// Notes below the tables of an experiment, such as the method, with the number of their tables.
 #[derive(Default)]
 struct SharedNotes(Vec<(String, usize)>);
 

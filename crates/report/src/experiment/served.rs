@@ -1,5 +1,4 @@
-//! The share of requests served within a time: charts and tables of percentages, one per case or
-//! per variant.
+//! Charts and tables of the share of requests served within a time, per case or per variant.
 
 use crate::document::Chart;
 use crate::experiment::headline::label;
@@ -196,8 +195,7 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// The medians of the runs; with `with_runs`, every tenth point includes the fastest and the
-/// slowest run.
+/// The medians of the runs; `with_runs` adds the fastest and slowest run to every tenth point.
 fn points(curve: &Curve, percents: &RangeInclusive<u32>, with_runs: bool) -> Vec<plot::Point> {
     let wanted = curve
         .points
@@ -310,8 +308,7 @@ fn table(case: &str, curves: &[&Curve], experiment: &Experiment) -> Table {
     }
 }
 
-/// The number of requests in flight, needed beside every latency: times under different loads are
-/// not comparable.
+/// The requests in flight, needed beside every latency: different loads are not comparable.
 fn under_way(curves: &[&Curve]) -> String {
     let each = curves.iter().filter_map(|curve| {
         Some(format!(

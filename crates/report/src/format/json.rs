@@ -51,8 +51,7 @@ enum Member<'a> {
     Other(Cow<'a, Value>),
 }
 
-/// An element of a list. Rows are converted one at a time while writing: together they may exceed
-/// memory.
+/// An element of a list. Rows are converted one at a time: together they may exceed memory.
 enum Item<'a> {
     Value(Cow<'a, Value>),
     Row(&'a Table, &'a [Cell]),

@@ -1,5 +1,4 @@
-//! Charts of loads: throughput and latency over time, percentiles on an axis of nines, histograms
-//! of times.
+//! Charts of loads: figures over time, percentiles on an axis of nines, histograms of times.
 
 use crate::charts::point_series;
 use crate::document::Chart;
@@ -95,9 +94,8 @@ fn course(load: &LoadFindings<'_>) -> Vec<Interval> {
     all
 }
 
-/// The time at the start of a load before the first response could arrive, in seconds: requests
-/// were only sent from then on. Every later interval has responses to requests of the one before
-/// it.
+/// The time until the first response of a load could arrive, in seconds. Every later interval has
+/// responses to requests of the one before it.
 fn unanswered_s(first: &Tick) -> f64 {
     first.p50_ns.unwrap_or(0) as f64 / 1e9
 }

@@ -44,8 +44,7 @@ pub fn document(loads: &[LoadFindings<'_>], output: &Output) -> Document {
     document.extend(warnings(loads).into_iter().map(Block::Warning));
     document.push(Block::Headline(words::headline(loads)));
     document.push(Block::Table(tables::summary_table(loads)));
-    // Before the details: the timeline of a load shows at a glance whether its figures mean
-    // anything.
+    // Before the details: a timeline shows at a glance whether the figures mean anything.
     document.push_charts(charts::charts(loads));
     if output.verbosity != Verbosity::Quiet {
         for load in loads {

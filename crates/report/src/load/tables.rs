@@ -1,5 +1,4 @@
-//! The tables of loads: a row per load, outcomes and statuses, percentiles, connection and request
-//! times.
+//! The tables of loads: a row per load, outcomes and statuses, percentiles, times.
 //!
 //! Each starts with its entry point: [`summary_table`], [`outcome_blocks`], [`percentiles_table`]
 //! and [`times_table`].
@@ -109,8 +108,7 @@ pub fn low_ns(time: Option<ReportedTime>) -> Option<u64> {
     }
 }
 
-/// A time. Machines get its upper bound, counted from when the request was due, and no value for a
-/// withheld time.
+/// A time. Machines get its upper bound, counted from the due time, and nothing if withheld.
 pub fn time_cell(time: Option<ReportedTime>) -> Cell {
     let known = time.and_then(ReportedTime::longest_ns);
     Cell::figure(known.map(|ns| ns as f64)).shown(time.map(spelled_time).unwrap_or_default())

@@ -1,5 +1,4 @@
-//! The flame graphs of two profiles: each side alone, and the difference in the shape of either
-//! side.
+//! The flame graphs of two profiles: each side, and the difference in the shape of either side.
 //!
 //! All four share one scale, so a box of twice the width cost twice as much. A difference in the
 //! candidate's shape cannot show what disappeared; the one in the baseline's shape can.
@@ -51,8 +50,7 @@ struct Picture<'a> {
     root: &'a CallNode,
 }
 
-/// Draws the pictures: baseline, candidate, difference in the candidate's and in the baseline's
-/// shape.
+/// Draws the pictures: baseline, candidate, difference in the shape of each.
 pub fn flame_graphs(sides: [ProfileSide<'_>; 2], found: &Explanation) -> Vec<Chart> {
     let [old, new] = sides;
     let root = &found.tree;
@@ -71,8 +69,8 @@ pub fn flame_graphs(sides: [ProfileSide<'_>; 2], found: &Explanation) -> Vec<Cha
     ]
 }
 
-/// The relative change of a function's cost, which determines the color. Changes that chance also
-/// produces, below a share of the total, are faded: otherwise the smallest boxes would be the
+/// The relative change of a function's cost, which determines the color. Fades changes below a
+/// share of the total, which chance also produces: otherwise the smallest boxes would be the
 /// brightest.
 fn change(node: &CallNode, full: f64) -> f64 {
     let larger = node.baseline.max(node.candidate).max(1) as f64;

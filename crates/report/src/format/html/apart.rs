@@ -8,8 +8,7 @@
 use crate::document::{Block, CaseView, Document, Gallery};
 use crate::figure::spell;
 
-/// Most cases shown unfolded; beyond it, their charts move to separate pages if a server provides
-/// them.
+/// Most cases shown unfolded; beyond it, a server puts their charts on separate pages.
 pub(super) const OPEN: usize = 60;
 /// Cases with charts per page.
 const PART: usize = 50;
@@ -37,8 +36,7 @@ pub struct PartOfCharts {
     pub title: String,
 }
 
-/// The number of parts that the charts of a document are divided into; 0 if all of them are on its
-/// page.
+/// The number of parts that the charts are divided into; 0 if all of them are on the page.
 pub fn parts_of_charts(document: &Document) -> usize {
     if galleries(document).any(is_divided) {
         galleries(document)

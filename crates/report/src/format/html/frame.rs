@@ -1,8 +1,7 @@
 //! The frame of a document on a server's page: navigation, filters, links, and the addresses of its
 //! style and script.
 //!
-//! Plain data, escaped when it is written. This module does not know which pages exist. Start with
-//! [`Served`].
+//! Plain data, escaped when written. Does not know which pages exist. Start with [`Served`].
 
 use super::apart::Charts;
 use super::writer::escaped;

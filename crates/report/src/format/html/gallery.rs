@@ -1,5 +1,4 @@
-//! Renders individual cases with their charts: of their runs, or of their trend below a list of
-//! sparklines.
+//! Renders individual cases with their charts: of runs, or of trends below a list of sparklines.
 //!
 //! Decides which charts there is room for. [`prepare`] draws them before the tables whose rows link
 //! to them; charts on separate pages (`apart.rs`) are not drawn.

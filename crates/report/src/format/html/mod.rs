@@ -7,8 +7,7 @@
 //! puts around them, `apart.rs` what it puts on separate pages.
 
 // Circular on purpose: the page calls `frame.rs` and the blocks, which use `TopOfPage` and the
-// helpers of `writer.rs`, whose page head names a `Choice` of the frame. Outside code uses only
-// this module.
+// helpers of `writer.rs`, which names a `Choice` of the frame. Other code uses only this module.
 mod apart;
 mod blocks;
 mod frame;

@@ -94,8 +94,7 @@ fn strips(table: &Table, at: usize, id: &str, is_served: bool) -> Option<ForestS
     }
 }
 
-/// Writes the captions of a table, except for one that is the page title; returns whether it wrote
-/// any.
+/// Writes the captions except for the page title; returns whether there were any.
 fn captions(table: &Table, id: &str, writer: &mut Writer) -> bool {
     let lines = &table.caption[..];
     let lines = match lines.split_first() {

@@ -12,8 +12,7 @@ use std::fmt::Write as _;
 pub struct Writer {
     /// The text so far.
     pub out: String,
-    /// The page title if it is the caption of the only table: neither that table nor the only chart
-    /// repeats it.
+    /// The page title if it is the caption of the only table, so that it is not repeated.
     pub subject: Option<String>,
     /// Set on served pages, where cells are links and the rows of a table may be selectable.
     pub served: Option<Option<Choice>>,

@@ -345,8 +345,7 @@ fn steers(letter: char) -> bool {
     turns(letter) || letter.is_control() && letter != '\n' && letter != '\t'
 }
 
-/// Whether a character changes the text direction, or is a line separator that other programs
-/// ignore.
+/// Whether a character changes the text direction, or breaks lines where other programs do not.
 pub fn turns(letter: char) -> bool {
     matches!(letter, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
