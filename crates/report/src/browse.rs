@@ -199,7 +199,7 @@ pub fn cases_of(benchmark: &str, cases: &[StoredCase]) -> Document {
     document
 }
 
-/// Lists all machines; `calibrated` returns what is known of each.
+/// Lists all machines; `calibrated` returns the calibration of each, if there is one.
 pub fn machines(
     machines: &[StoredMachine],
     calibrated: &dyn Fn(&StoredMachine) -> Option<Calibration>,

@@ -34,7 +34,7 @@ pub enum Line {
     Case {
         /// Position in the list.
         index: usize,
-        /// Its name, without what is stated further up.
+        /// Its name, without the parts stated above it.
         name: Name,
     },
 }

@@ -22,7 +22,7 @@ pub struct CheckLine {
     pub name: String,
     /// The result in one word: `ok`, `warning`, `problem`, `missing`, `skipped`.
     pub state: String,
-    /// What was found.
+    /// The finding.
     pub found: String,
     /// The remedy; empty if there is nothing to do.
     pub remedy: String,

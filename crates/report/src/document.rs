@@ -48,7 +48,7 @@ pub enum Block {
     List(Vec<String>),
     /// Output of another program, unchanged.
     Verbatim {
-        /// What it is.
+        /// A label for the text.
         label: String,
         /// The text; if empty, the report says so.
         text: String,
@@ -72,9 +72,9 @@ pub enum Block {
     /// Reference matter, to look up rather than read. Pages and Markdown fold it; terminals omit it
     /// unless everything is requested.
     Appendix {
-        /// What is inside.
+        /// Its title.
         title: String,
-        /// What is printed instead where it is omitted, if anything.
+        /// A replacement text where it is omitted, if any.
         instead: Option<String>,
         /// The contents.
         blocks: Vec<Block>,
@@ -87,13 +87,13 @@ pub type Fact = (String, String);
 /// Individual cases.
 #[derive(Debug, Clone)]
 pub struct Gallery {
-    /// What it shows of each case.
+    /// The kind of its contents.
     pub kind: GalleryKind,
     /// The cases.
     pub cases: Vec<CaseView>,
 }
 
-/// What a gallery shows of its cases.
+/// The contents of a gallery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GalleryKind {
     /// The runs of a session.
@@ -116,7 +116,7 @@ pub struct CaseView {
 /// A finding about one candidate or variant of a case.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// Its subject; needed only beside other answers.
+    /// Its subject; needed only if there are several answers.
     pub about: String,
     /// The finding: `▲ better +8.2 % [+6.9, +9.6]`.
     pub text: String,
@@ -127,7 +127,7 @@ pub struct Answer {
 /// A chart with a title that replaces it where it cannot be shown.
 #[derive(Debug, Clone)]
 pub struct Chart {
-    /// What it shows, for captions and screen readers.
+    /// A description, for captions and screen readers.
     pub title: String,
     /// The picture as data.
     pub picture: speedwell_plot::Chart,
@@ -269,7 +269,7 @@ fn collect<'a>(blocks: &'a [Block], all: &mut Vec<&'a Block>) {
     }
 }
 
-/// Priority where there is no room for all: bad news, then good, then what is open.
+/// Priority where there is no room for all: bad news, then good, then open questions.
 pub fn severity(emphasis: Emphasis) -> u8 {
     match emphasis {
         Emphasis::Bad => 0,

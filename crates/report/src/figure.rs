@@ -66,7 +66,7 @@ impl Scale {
     }
 }
 
-/// Joins a number and its unit. Only `/s` follows without a space, as it is no unit on its own.
+/// Joins a number and its unit with a space, except for `/s`, which is not a unit on its own.
 pub fn with_unit(number: &str, symbol: &str) -> String {
     match symbol {
         "" => number.to_owned(),

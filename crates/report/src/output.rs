@@ -24,7 +24,7 @@ pub struct Output {
     pub color: bool,
     /// Columns of the terminal; `None` gives tables their natural width.
     pub width: Option<usize>,
-    /// The chart to draw; by default those that suit the findings.
+    /// The chart to draw; by default whichever suit the findings.
     pub chart: Option<ChartKind>,
     /// Whether to draw flame graphs in addition to the charts.
     pub flames: bool,
@@ -40,7 +40,7 @@ pub struct Output {
 pub enum Verbosity {
     /// The answer and its table.
     Quiet,
-    /// Plus what is needed to judge the answer.
+    /// Plus the context to judge it.
     #[default]
     Normal,
     /// Everything.

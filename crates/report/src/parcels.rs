@@ -99,7 +99,7 @@ pub fn fleet_parts(rows: &[PartRow]) -> Document {
     document
 }
 
-/// Lists what was removed: the machine, the number of sessions, and their size in bytes.
+/// Lists the cleaned machines: name, number of sessions removed, and their size in bytes.
 pub fn fleet_cleaned(rows: &[(String, u32, u64)]) -> Document {
     let mut columns = Columns::new();
     columns.add(

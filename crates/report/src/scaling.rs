@@ -188,7 +188,7 @@ fn misfit(scaling: &Scaling) -> String {
     }
 }
 
-/// Warns of a peak outside the data, of which a curve says little.
+/// Warns of a peak outside the data, where a curve says little.
 fn beyond(scaling: &Scaling, peak: f64) -> &'static str {
     let highest = scaling.answer.standings.last();
     let is_beyond = highest.is_some_and(|highest| peak > f64::from(highest.concurrency));

@@ -63,7 +63,7 @@ pub fn whole(
 /// Studies are not supported.
 ///
 /// # Errors
-/// If the session lacks a requested metric, if a chart or unit does not fit, and those of `parts`.
+/// If the session lacks a requested metric, if a chart or unit does not fit, or if `parts` fails.
 pub fn in_parts(
     (header, runs): (&Session, usize),
     parts: impl Fn(&mut dyn FnMut(&Session)) -> anyhow::Result<()>,

@@ -132,7 +132,7 @@ pub fn search(levels: &[SnippetLevels], findings: &Findings, output: &Output) ->
     document
 }
 
-/// Where several workers achieve less than one: names the tool that finds what they wait for.
+/// Names the tool that finds the contention, where several workers achieve less than one.
 fn hindrance(one: &SnippetLevels) -> Option<String> {
     let hindered = one.scaling.as_ref()?.hindered()?;
     let tool = match one.language.as_str() {

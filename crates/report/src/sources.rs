@@ -1,7 +1,7 @@
 //! Compares existing results of one session or several: what `speedwell compare` prints for stored
 //! sessions and files, and what a server's page shows.
 //!
-//! Decides what is compared with what, and which circumstances are shown. Start at [`compare`].
+//! Decides on the pairs to compare and the circumstances to show. Start at [`compare`].
 
 use crate::document::Document;
 use crate::figure::spell;

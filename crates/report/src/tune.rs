@@ -185,7 +185,7 @@ pub fn tuned(machine: Option<&TunedMachine>) -> Document {
     document
 }
 
-/// Reports what was restored: the number of settings, and each one that was not.
+/// Reports a restore: the number of settings restored, and each one that was not.
 pub fn restored(done: usize, others: &[SettingLine]) -> Document {
     let mut document = Document::new("restored");
     document.push(Block::Headline(format!(

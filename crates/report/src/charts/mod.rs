@@ -88,7 +88,7 @@ impl FromStr for ChartKind {
     }
 }
 
-/// Draws the charts of `findings`: those of `kind`, by default the changes and then every run.
+/// Draws the charts of `findings`: the given `kind`, or the changes and then every run.
 ///
 /// # Errors
 /// If these findings have no chart of that kind.

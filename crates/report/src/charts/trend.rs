@@ -24,7 +24,7 @@ pub enum CourseAxis {
     Time,
 }
 
-/// Most marks that can be told apart and drawn quickly; above it, a mark stands for several points.
+/// Most marks that stay distinguishable and fast to draw; beyond it, a mark covers several points.
 const MOST_MARKS: usize = 1_000;
 
 /// Longest commit subject in a tooltip, in characters.

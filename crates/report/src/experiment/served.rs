@@ -308,7 +308,7 @@ fn table(case: &str, curves: &[&Curve], experiment: &Experiment) -> Table {
     }
 }
 
-/// The requests in flight, needed beside every latency: different loads are not comparable.
+/// The requests in flight, needed with every latency: different loads are not comparable.
 fn under_way(curves: &[&Curve]) -> String {
     let each = curves.iter().filter_map(|curve| {
         Some(format!(

@@ -25,7 +25,7 @@ pub trait Render {
     /// Writes `document` to `out`.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// If `out` fails.
     fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()>;
 }
 

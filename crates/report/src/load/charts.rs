@@ -9,10 +9,10 @@ use speedwell_plot as plot;
 
 const NS_PER_MS: f64 = 1e6;
 
-/// Most points on a line that can be told apart; beyond it, neighbors are merged.
+/// Most distinguishable points on a line; beyond it, neighbors are merged.
 const MOST_POINTS: usize = 240;
 
-/// Most lines that can be told apart in one chart.
+/// Most distinguishable lines in one chart.
 const MOST_LINES: usize = 8;
 
 /// Draws the charts of loads: one load in detail, several side by side.

@@ -1,4 +1,4 @@
-//! What was requested and how it went, as names with values.
+//! The requested load and its course, as names with values.
 
 use crate::document::Fact;
 use crate::figure::{Uncertainty, count, duration, quantity, share, spell};

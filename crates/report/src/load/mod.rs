@@ -122,7 +122,7 @@ fn notes(loads: &[LoadFindings<'_>]) -> Vec<Block> {
     notes.map(|note| Block::Note(note.to_owned())).collect()
 }
 
-/// What was measured and requested, losslessly: `speedwell report FILE.json` reads it back.
+/// The measurements and the request, losslessly: `speedwell report FILE.json` reads them back.
 pub fn run_data(load: &LoadFindings<'_>) -> Value {
     // Plain data with string keys always converts to JSON; the reader would report a null.
     serde_json::to_value(load.run).unwrap_or(Value::Null)

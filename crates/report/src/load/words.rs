@@ -432,7 +432,7 @@ fn unsteady(halves: &Halves) -> String {
     )
 }
 
-/// The name of a load beside others: its label and its round.
+/// The name of a load among others: its label and its round.
 pub fn load_name(load: &LoadFindings<'_>) -> String {
     match load.run.round {
         0 => load.run.label.clone(),

@@ -113,7 +113,7 @@ impl Picture<'_> {
         )
     }
 
-    /// The weight that spans the full width of all pictures: that of the costlier side.
+    /// The weight that spans the full width of all pictures: the costlier side's.
     fn full(&self) -> f64 {
         self.root.baseline.max(self.root.candidate) as f64
     }

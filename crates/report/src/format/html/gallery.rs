@@ -48,7 +48,7 @@ fn title(kind: GalleryKind) -> &'static str {
 }
 
 /// Draws the cases of `document`, most urgent first, until the room is used up. Must run before the
-/// tables, whose rows link to what is drawn here.
+/// tables, whose rows link to these drawings.
 pub fn prepare(document: &Document, writer: &mut Writer) {
     let all = cases_of(galleries(document));
     let cases: Vec<&CaseView> = all.iter().map(|(_, case)| *case).collect();

@@ -58,7 +58,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 /// Renders the whole page.
 ///
 /// # Errors
-/// Only those of writing the raw data to memory.
+/// If the raw data cannot be serialized.
 pub fn page(document: &Document, frame: Frame<'_>) -> io::Result<String> {
     let answer = TopOfPage::of_document(document);
     let mut writer = Writer::default();

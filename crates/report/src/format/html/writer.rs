@@ -106,7 +106,7 @@ pub fn escaped(text: &str) -> String {
             '\'' => out.push_str("&#39;"),
             '\t' | '\n' => out.push(letter),
             _ if letter.is_control() => out.push('\u{fffd}'),
-            // Direction overrides would make text look different from what it is.
+            // Direction overrides would disguise the text.
             _ if turns(letter) => out.extend(letter.escape_unicode()),
             other => out.push(other),
         }
