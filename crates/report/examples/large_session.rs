@@ -1,13 +1,14 @@
-//! Makes a large session in a results file, as the machines of a fleet would have measured it, and reports it:
+//! Builds a large session in a results file, as a fleet would have measured it, and reports it:
 //!
 //! ```text
 //! cargo run --release -p speedwell-report --example large_session -- make results.db 1000 500
 //! cargo run --release -p speedwell-report --example large_session -- report results.db text
 //! ```
 //!
-//! Here 1,000 cases get 500 runs of each of two variants: a million runs of five samples, in blocks of four. Each block goes
-//! through the lines of a spool and is merged in a transaction of its own. Nothing of it stays in memory. The report is that
-//! of `speedwell report`, by the same functions. `scripts/bench-large-session` measures both.
+//! Here 1,000 cases get 500 runs of each of two variants: a million runs of five samples, in blocks
+//! of four. Each block is encoded as spool lines and merged in its own transaction, so memory stays
+//! flat. The report comes from the code of `speedwell report`. `scripts/bench-large-session`
+//! measures both.
 
 use anyhow::{Context, ensure};
 use speedwell_analysis::Settings;
@@ -76,7 +77,7 @@ fn make(file: &str, cases: &str, runs: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Enters the session, block by block: every block has all cases, as a session has them.
+/// Stores the session block by block; every block contains all cases, as in a real session.
 fn fill(file: &Path, cases: u32, runs: u32) -> anyhow::Result<()> {
     let mut store = Store::open(file)?;
     let mut merger = store.begin_merging(&session(runs), "{}", &[])?;
@@ -110,7 +111,7 @@ fn fill(file: &Path, cases: u32, runs: u32) -> anyhow::Result<()> {
     merger.finish(false)
 }
 
-/// The session before its first run. Machines are left out of the design: what they add to a report is little.
+/// The session before its first run. The design omits machines: they add little to a report.
 fn session(runs: u32) -> Session {
     let stopping = Stopping::Fixed { runs };
     Session {
@@ -143,7 +144,7 @@ fn case(number: u32) -> Arc<Case> {
     Arc::new(Case::new(name, vec![("size".to_owned(), size)]))
 }
 
-/// The runs of a case in a block, in an order drawn for it. Every tenth case is 2 % slower under the new variant.
+/// The runs of a case in a block, shuffled. Every tenth case is 2 % slower under the new variant.
 fn runs_of(
     case: &Arc<Case>,
     (job, block): (u32, u32),
@@ -160,7 +161,7 @@ fn runs_of(
         } else {
             1.0
         };
-        // The sum of a few draws is normal enough.
+        // A sum of a few uniform draws is close enough to normal.
         let noise = (0..6).map(|_| random.next() - 0.5).sum::<f64>();
         let level = 1e6 / f64::from(1 + job % 100) * factor * (1.0 + 0.02 * noise);
         let sample = |_| Sample {
@@ -176,7 +177,7 @@ fn runs_of(
     order.into_iter().map(run).collect()
 }
 
-/// A run with all that is known of one on Linux.
+/// A run with everything that is recorded on Linux.
 fn finished(
     case: &Arc<Case>,
     variant: &str,
@@ -215,7 +216,7 @@ fn finished(
     }
 }
 
-/// Numbers from 0 to 1, the same each time (SplitMix64: Steele, Lea, Flood 2014).
+/// A reproducible generator of numbers in [0, 1) (SplitMix64: Steele, Lea, Flood 2014).
 struct Random(u64);
 
 impl Random {

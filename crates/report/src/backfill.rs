@@ -1,33 +1,33 @@
-//! Which revisions of a line got points later: the report of `backfill`. Start at [`backfill`].
+//! The report of `backfill`: revisions of a line that got points later. Start at [`backfill`].
 
 use crate::document::{Block, Document};
 use crate::figure::count;
 use crate::table::{Cell, Column, Columns, Emphasis, Kind};
 use speedwell_model::{Revision, short_revision};
 
-/// A revision, and what it gave.
+/// A revision and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackfillLine {
     /// The revision.
     pub revision: Revision,
-    /// What it gave.
+    /// The outcome.
     pub outcome: BackfillOutcome,
-    /// The session that was measured, or in which an earlier failure was noted.
+    /// The session that was measured, or the one that recorded an earlier failure.
     pub session: Option<i64>,
     /// Cases that failed.
     pub failures: usize,
 }
 
-/// What a revision gave.
+/// The outcome of backfilling a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackfillOutcome {
     /// It was measured.
     Measured,
-    /// It had a point.
+    /// It already had a point.
     Known,
     /// It could not be built or described.
     Failed,
-    /// It could not earlier, and was not tried again.
+    /// It failed before and was not tried again.
     FailedBefore,
 }
 
@@ -46,7 +46,8 @@ impl BackfillOutcome {
     }
 }
 
-/// How many points there are, and each revision that was looked at; `all` are those of the line.
+/// Builds the report: the number of points, and each revision examined. `all` is the number of
+/// revisions on the line.
 pub fn backfill(lines: &[BackfillLine], all: usize) -> Document {
     let mut document = Document::new("backfill");
     let of = |wanted: &dyn Fn(BackfillOutcome) -> bool| {
@@ -70,7 +71,7 @@ pub fn backfill(lines: &[BackfillLine], all: usize) -> Document {
     document
 }
 
-/// What the table can be sorted by.
+/// The sort keys of the table.
 pub fn sort_keys() -> Vec<&'static str> {
     columns().sort_keys()
 }

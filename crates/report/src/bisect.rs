@@ -1,4 +1,4 @@
-//! The report of a search along a line of revisions: the revision that brought the change, or what is left of the line.
+//! The report of a bisection: the revision that introduced the change, or the remaining candidates.
 
 use super::output::Output;
 use crate::document::{Block, Document};
@@ -12,10 +12,10 @@ use speedwell_analysis::bisect::{Answer, Confirmed, Ends, Found, Outcome, Part};
 use speedwell_analysis::confirm::Confirmation;
 use speedwell_model::{Better, Estimate, Failure, LineRevision, Metric, median};
 
-/// Revisions that are listed without being folded away.
+/// Longest list of revisions that is not folded.
 const SHOWN: usize = 20;
 
-/// The report.
+/// Builds the report.
 pub fn bisect(found: &Found, failed: &[Failure], output: &Output) -> Document {
     let mut document = Document::new("bisection");
     document.push(Block::Headline(headline(found)));
@@ -51,7 +51,7 @@ pub fn bisect(found: &Found, failed: &[Failure], output: &Output) -> Document {
     document
 }
 
-/// What the table can be sorted by.
+/// The sort keys of the table.
 pub fn sort_keys() -> Vec<&'static str> {
     vec!["revision", "date", "subject", "author"]
 }
@@ -209,7 +209,7 @@ fn changes(found: &Found, parts: &[Part]) -> Table {
     columns.table("changes", parts)
 }
 
-/// The columns that say which revision it is.
+/// Adds the columns that identify the revision.
 fn add_revision<T>(columns: &mut Columns<T>, of: impl Fn(&T) -> LineRevision + Clone + 'static) {
     let own = of.clone();
     columns.add(
@@ -235,7 +235,7 @@ fn add_revision<T>(columns: &mut Columns<T>, of: impl Fn(&T) -> LineRevision + C
     );
 }
 
-/// The revisions in one of which the change is, where no single one was found.
+/// The revisions that may contain the change, where no single one was found.
 fn left(found: &Found) -> Vec<Block> {
     let is_found = found.answer.as_ref().is_some_and(Answer::is_found);
     let is_search = !matches!(
@@ -272,7 +272,7 @@ fn left(found: &Found) -> Vec<Block> {
     }]
 }
 
-/// How the ends differ, where that is not the answer itself.
+/// The difference between the ends, unless it is the answer itself.
 fn ends_note(found: &Found) -> Option<Block> {
     let Some(Ends::Differ(change)) = found.standing.ends else {
         return None;
@@ -285,7 +285,7 @@ fn ends_note(found: &Found) -> Option<Block> {
     )))
 }
 
-/// A revision with what was measured of it.
+/// A revision with its measured values.
 struct Measured {
     revision: LineRevision,
     values: Vec<f64>,

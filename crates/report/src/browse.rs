@@ -1,6 +1,6 @@
-//! Lists of what a store holds, for those who look around in it: projects, benchmarks, cases, machines, calibrations.
+//! Lists of what a store holds: projects, benchmarks, cases, machines, calibrations.
 //!
-//! Decides on words and columns. Where a row leads is decided by whoever shows it. Start with [`benchmarks`].
+//! Decides on wording and columns; callers decide where a row links to. Start with [`benchmarks`].
 
 use crate::document::{Block, Chart, Document};
 use crate::figure::{count, moment, share, spell};
@@ -19,13 +19,13 @@ pub struct ProjectLine {
     pub name: String,
     /// Its newest session.
     pub newest: Option<Overview>,
-    /// How many sessions it has; `None` if too many to count.
+    /// The number of its sessions; `None` if there are too many to count.
     pub sessions: Option<usize>,
-    /// How many of them began on each of the last seven days, with the day's name.
+    /// The number of sessions begun on each of the last seven days, with the day's name.
     pub week: Vec<(String, usize)>,
 }
 
-/// The commands that a newcomer begins with.
+/// Adds the commands for first-time users.
 pub fn nothing_measured(document: &mut Document) {
     document.push(Block::Headline("no session yet".into()));
     document.push(Block::Paragraph(
@@ -41,7 +41,7 @@ pub fn nothing_measured(document: &mut Document) {
     });
 }
 
-/// The list of projects.
+/// Lists the projects.
 pub fn projects(projects: &[ProjectLine]) -> Document {
     let mut document = Document::new("overview");
     if projects.iter().all(|project| project.newest.is_none()) {
@@ -111,7 +111,7 @@ fn week_chart(project: &ProjectLine) -> BarChart {
     }
 }
 
-/// A number of sessions that is not counted to its end.
+/// A session count; `None` means that counting stopped at the limit.
 fn up_to_a_thousand(sessions: Option<usize>) -> Cell {
     sessions.map_or_else(|| Cell::text("more than 1,000"), counted)
 }
@@ -120,7 +120,7 @@ fn counted(number: usize) -> Cell {
     Cell::value(number).shown(spell(number as f64, 0))
 }
 
-/// All benchmarks, by group.
+/// Lists all benchmarks by group.
 pub fn benchmarks(benchmarks: &[StoredBenchmark]) -> Document {
     let mut document = Document::new("benchmarks");
     if benchmarks.is_empty() {
@@ -168,12 +168,12 @@ pub fn benchmarks(benchmarks: &[StoredBenchmark]) -> Document {
     document
 }
 
-/// The group of a benchmark, and what it is called there.
+/// Splits a benchmark's name into its group and its name in the group.
 fn group_of(name: &str) -> (&str, &str) {
     name.rsplit_once('/').unwrap_or(("", name))
 }
 
-/// The cases of one benchmark.
+/// Lists the cases of one benchmark.
 pub fn cases_of(benchmark: &str, cases: &[StoredCase]) -> Document {
     let mut document = Document::new("benchmark");
     document.push(Block::Headline(format!(
@@ -199,7 +199,7 @@ pub fn cases_of(benchmark: &str, cases: &[StoredCase]) -> Document {
     document
 }
 
-/// All machines; `calibrated` says what is known of each.
+/// Lists all machines; `calibrated` returns the calibration of each, if there is one.
 pub fn machines(
     machines: &[StoredMachine],
     calibrated: &dyn Fn(&StoredMachine) -> Option<Calibration>,
@@ -277,7 +277,8 @@ fn calibration_cell(known: Option<&Calibration>) -> Cell {
     }
 }
 
-/// One machine: its name and class; what it was like stands in the circumstances of its newest session.
+/// Describes one machine: its name and class. Its properties are listed in the environment facts of
+/// its newest session.
 pub fn machine(machine: &StoredMachine) -> Document {
     let mut document = Document::new("machine");
     document.push(Block::Headline(format!(
@@ -304,20 +305,20 @@ pub fn machine(machine: &StoredMachine) -> Document {
     document
 }
 
-/// Circumstances of a machine that changed: when, in which session, what, from what to what.
+/// A change in the environment of a machine: session, property, old and new value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CircumstanceChange {
-    /// The session from which it holds.
+    /// The first session with the new value.
     pub session: i64,
     /// What changed.
     pub name: String,
-    /// What it was; empty if it was not known.
+    /// The old value; empty if unknown.
     pub before: String,
-    /// What it is.
+    /// The new value.
     pub after: String,
 }
 
-/// What changed on a machine from session to session.
+/// Lists what changed on a machine from session to session.
 pub fn circumstance_changes(changes: &[CircumstanceChange]) -> Document {
     let mut document = Document::new("machine");
     document.push_heading(2, "What changed");
@@ -347,7 +348,7 @@ pub fn circumstance_changes(changes: &[CircumstanceChange]) -> Document {
     document
 }
 
-/// All calibrations, the newest first.
+/// Lists all calibrations, newest first.
 pub fn calibrations(calibrations: &[StoredCalibration]) -> Document {
     let mut document = Document::new("calibrations");
     if calibrations.is_empty() {

@@ -1,15 +1,15 @@
-//! What the store knows of machines, and of cases, from comparisons of a thing with itself, said of other comparisons; and
-//! which sessions are still measured.
+//! Applies to a comparison what only the store knows: calibrations of machines and cases, and which
+//! sessions are still running.
 //!
-//! Decides which comparisons are marked. How a machine is calibrated is decided in `calibration` of the analysis, what builds
-//! of one source show in `builds` there.
+//! Decides which comparisons are marked. `calibration` in the analysis crate decides how a machine
+//! is calibrated, `builds` there what builds of one source show.
 
 use speedwell_analysis::{self as analysis, Findings, Withheld};
 use speedwell_model::{Session, State};
 use speedwell_results::store::Store;
 
-/// Warns of comparisons on a machine that is known to give other false alarms than it should, and of changes that another
-/// build of the same source might have made. Withholds the answers of sessions that are still measured.
+/// Warns of comparisons on a machine whose false-alarm rate is off, and of changes that another
+/// build of the same source might have made. Withholds the verdicts of running sessions.
 pub fn mark_known<'s>(
     findings: &mut Findings,
     sessions: impl IntoIterator<Item = &'s Session>,

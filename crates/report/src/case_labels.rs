@@ -1,9 +1,10 @@
-//! What cases are called: short names for the cases of one table, and the columns by which machines recognise a case.
+//! Names of cases: short names for the cases of one table, and the columns by which programs
+//! identify a case.
 //!
-//! What all cases share is said once above the table, what the cases of one benchmark share stands
-//! in that benchmark's heading, and only what differs is left for the rows. Everything dropped from a
-//! row is therefore visible further up; full ids stay in the columns for machines. The short form of
-//! a name leaves out the names of parameters, which then stand in the heading.
+//! What all cases share is stated once above the table, what the cases of one benchmark share in
+//! that benchmark's heading; rows show only what differs. So everything dropped from a row is
+//! visible further up; machine-readable columns keep full ids. The short form of a name omits the
+//! names of parameters, which are then in the heading.
 
 use crate::table::{Columns, Name, Row, number};
 use indexmap::{IndexMap, IndexSet};
@@ -13,7 +14,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use unicode_width::UnicodeWidthStr as _;
 
-/// The names of a list of cases.
+/// Labels for a list of cases.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CaseLabels {
     /// What all cases share, for the caption: a benchmark, a folder, parameters. May be empty.
@@ -27,13 +28,13 @@ pub struct CaseLabels {
 /// A line of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line {
-    /// A heading over the lines that follow; an empty one ends the group before.
+    /// A heading over the lines that follow; an empty one ends the previous group.
     Group(Name),
-    /// The case at `index` of the list given.
+    /// The case at `index` of the input list.
     Case {
         /// Position in the list.
         index: usize,
-        /// Its name, given everything further up.
+        /// Its name, without the parts stated above it.
         name: Name,
     },
 }
@@ -41,7 +42,7 @@ pub enum Line {
 type Pair<'a> = (&'a str, &'a Value);
 
 impl CaseLabels {
-    /// Names for `cases`. Cases of one benchmark are brought together; otherwise their order stays.
+    /// Creates labels for `cases`. Groups the cases of one benchmark; otherwise keeps their order.
     pub fn new(cases: &[Arc<Case>]) -> CaseLabels {
         let everywhere: Vec<&Case> = cases.iter().map(|case| &**case).collect();
         let shared = if cases.len() > 1 {
@@ -79,7 +80,7 @@ impl CaseLabels {
                 } else {
                     heading
                 };
-                // The only case of a benchmark is recognised by the benchmark.
+                // The only case of a benchmark is identified by the benchmark.
                 let short = if short.is_empty() {
                     full.clone()
                 } else {
@@ -130,7 +131,7 @@ impl CaseLabels {
     }
 }
 
-/// The parameters that every case has with the same value, in the order of the first case.
+/// The parameters that have the same value in every case, in the order of the first case.
 fn constants<'a>(cases: &[&'a Case]) -> Vec<Pair<'a>> {
     let Some(first) = cases.first() else {
         return Vec::new();
@@ -144,7 +145,7 @@ fn constants<'a>(cases: &[&'a Case]) -> Vec<Pair<'a>> {
         .collect()
 }
 
-/// The different ones among `items`, in order of first appearance.
+/// The distinct elements of `items`, in order of first appearance.
 pub fn distinct<T: Hash + Eq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     items
         .into_iter()
@@ -153,7 +154,7 @@ pub fn distinct<T: Hash + Eq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
         .collect()
 }
 
-/// The folder, with its slash, in which all of several benchmarks are; else nothing.
+/// The common folder of several benchmarks, with its slash; empty if there is none.
 fn common_folder<'a>(names: &[&'a str]) -> &'a str {
     let folder_of = |name: &'a str| &name[..name.rfind('/').map_or(0, |slash| slash + 1)];
     match names {
@@ -188,12 +189,12 @@ fn varying<'a>(cases: &[&'a Case], constant: &[Pair<'_>]) -> Vec<&'a str> {
     distinct(names.filter(|name| !constant.iter().any(|(known, _)| known == name)))
 }
 
-/// How a parameter is written: `name=value`.
+/// Formats a parameter as `name=value`.
 fn pair(name: &str, value: &Value) -> String {
     format!("{name}={value}")
 }
 
-/// How a parameter is written below a heading that names it.
+/// Formats a parameter below a heading that names it.
 fn bare(_: &str, value: &Value) -> String {
     value.to_string()
 }
@@ -212,7 +213,7 @@ fn widths<'a>(cases: &[&Case], names: &[&'a str], spell: Spelling) -> Vec<(&'a s
     names.iter().map(|name| (*name, width(name))).collect()
 }
 
-/// Each parameter, filled up so that parameters stand below each other.
+/// The parameters of a case, padded so that they line up across rows.
 fn aligned(case: &Case, widths: &[(&str, usize)], spell: Spelling) -> String {
     let mut label = String::new();
     for (name, width) in widths {
@@ -226,7 +227,7 @@ fn aligned(case: &Case, widths: &[(&str, usize)], spell: Spelling) -> String {
     label.trim_end().to_owned()
 }
 
-/// Adds `benchmark`, `parameters`, `metric`, `unit` and `better` of a row, from its case and its metric.
+/// Adds `benchmark`, `parameters`, `metric`, `unit` and `better`, from a row's case and metric.
 pub fn add_case_columns<T>(
     columns: &mut Columns<T>,
     case: impl Fn(&T) -> &Case + Copy + 'static,
@@ -243,7 +244,7 @@ pub fn add_case_columns<T>(
     });
 }
 
-/// The rows of a table: headings, and what `row` makes of the case at an index with its name.
+/// The rows of a table: headings, and the result of `row` for each case index and name.
 pub fn labelled_rows(lines: Vec<Line>, mut row: impl FnMut(usize, Name) -> Row) -> Vec<Row> {
     let line = |line| match line {
         Line::Group(name) => Row::Group(name),

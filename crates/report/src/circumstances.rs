@@ -1,5 +1,5 @@
-//! How and on what the figures were obtained: what another person must know to judge them, or to
-//! obtain them again. Reference matter behind every report about sessions.
+//! How and on what the figures were obtained: the facts needed to judge or reproduce them.
+//! Reference matter in every report about sessions.
 
 use crate::case_labels::distinct;
 use crate::comparison::{correction_words, method_words};
@@ -11,8 +11,8 @@ use speedwell_model::{
     Design, Environment, Layout, Order, Program, Session, State, Stopping, Variant,
 };
 
-/// Circumstances of `findings`, which come from these sessions; each has the name by which the user
-/// calls it, where there are several. For machines member `sources`.
+/// Describes the circumstances of `findings`, which come from these sessions. Where there are
+/// several, each has the name that the user gave. Machine-readable output: `sources`.
 pub fn circumstances(sources: &[(Option<&str>, &Session)], findings: &Findings) -> Document {
     let sources = sources.iter();
     let counted: Vec<_> = sources
@@ -21,7 +21,7 @@ pub fn circumstances(sources: &[(Option<&str>, &Session)], findings: &Findings) 
     circumstances_of(&counted, findings)
 }
 
-/// The same for sessions whose runs need not be in memory: their number is told.
+/// The same for sessions whose runs need not be in memory: their number is passed in.
 pub(crate) fn circumstances_of(
     sources: &[(Option<&str>, &Session, usize)],
     findings: &Findings,
@@ -57,7 +57,7 @@ fn fact(name: &str, value: impl Into<String>) -> Fact {
     (name.to_owned(), value.into())
 }
 
-/// How the answers were found. All comparisons of one report are made in the same way.
+/// How the results were computed. All comparisons of one report use the same method.
 fn of_comparison(comparison: &Comparison, findings: &Findings) -> Vec<Fact> {
     let others = findings.comparisons.iter();
     let candidates = distinct(others.map(|other| other.candidate.as_str()));
@@ -75,7 +75,7 @@ fn of_comparison(comparison: &Comparison, findings: &Findings) -> Vec<Fact> {
     ]
 }
 
-/// How one session was measured.
+/// Describes how one session was measured.
 fn of_session(session: &Session, done: usize) -> Vec<Fact> {
     let mut facts = Vec::new();
     facts.extend(
@@ -106,7 +106,7 @@ fn of_session(session: &Session, done: usize) -> Vec<Fact> {
     facts
 }
 
-/// What sets a variant apart, unless its name says all.
+/// Describes what defines a variant, unless its name says it all.
 fn variant(variant: &Variant) -> Option<Fact> {
     let mut words: Vec<String> = variant
         .environment
@@ -136,7 +136,7 @@ fn of_design(design: &Design) -> Vec<Fact> {
         Order::Imported => "not known".into(),
     };
     let mut facts = vec![fact("order of runs", order)];
-    // The plan of imported results is unknown; what stands in the session is a filler.
+    // The plan of imported results is unknown; the session holds placeholder values.
     if design.order == Order::Imported {
         return facts;
     }
@@ -207,7 +207,7 @@ fn runs(session: &Session, done: usize) -> String {
     words
 }
 
-/// The model's own form is the contract; it has no value that JSON lacks.
+/// The model's own serialization is the contract; it contains no value that JSON lacks.
 fn data((name, session, _): &(Option<&str>, &Session, usize)) -> Value {
     let mut data = json!({
         "source": name,
@@ -226,8 +226,8 @@ fn data((name, session, _): &(Option<&str>, &Session, usize)) -> Value {
     data
 }
 
-/// The block with the environment, of the source of that name where there are several; for machines
-/// all of it, as it is stored.
+/// Describes the environment, with the name of its source if there are several. Machine-readable
+/// output has all of it, as stored.
 pub fn environment(environment: &Environment, source: Option<&str>) -> Document {
     let mut document = Document::new("environment");
     let facts = facts(environment);
@@ -242,7 +242,7 @@ pub fn environment(environment: &Environment, source: Option<&str>) -> Document 
             blocks: vec![Block::Facts(facts)],
         });
     }
-    // The model's own form is the contract; it has no value that JSON lacks.
+    // The model's own serialization is the contract; it contains no value that JSON lacks.
     let data = serde_json::to_value(environment).unwrap_or_else(|_| json!({}));
     document.attach("environments", json!([data]));
     document
@@ -283,8 +283,8 @@ fn facts(environment: &Environment) -> Vec<Fact> {
     facts
 }
 
-/// A further fact in words: `now_cpu_pressure_percent` 1.25 is "cpu pressure before" 1.25 %. Those of the moment were
-/// taken when the session began.
+/// Describes an additional fact: `now_cpu_pressure_percent` 1.25 is "cpu pressure before" 1.25 %.
+/// `now_` marks values taken when the session began.
 fn words_of(name: &str, value: &str) -> Fact {
     let (name, when) = match name.strip_prefix("now_") {
         Some(name) => (name, " before"),

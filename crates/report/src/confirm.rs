@@ -11,7 +11,7 @@ use speedwell_analysis::Findings;
 use speedwell_analysis::confirm::{Confirmation, IsMore, confirmations};
 use speedwell_model::{Better, Metric};
 
-/// A case with what measuring it again came to.
+/// A case with the outcome of measuring it again.
 struct Line {
     case: String,
     metric: String,
@@ -23,7 +23,7 @@ struct Line {
     runs: usize,
 }
 
-/// The report; `is_more` is the direction that was suspected, if one was.
+/// Builds the report; `is_more` is the suspected direction, if there was one.
 pub fn confirm(findings: &Findings, is_more: IsMore<'_>, output: &Output) -> Document {
     let lines: Vec<Line> = confirmations(findings, is_more)
         .into_iter()
@@ -56,7 +56,7 @@ pub fn confirm(findings: &Findings, is_more: IsMore<'_>, output: &Output) -> Doc
     document
 }
 
-/// What a change makes of a metric.
+/// A word for the direction of a metric's change.
 fn direction(metric: &Metric, outcome: Option<Confirmation>) -> &'static str {
     let (good, bad) = good_and_bad(metric);
     let is_more = outcome.is_some_and(|outcome| outcome.change().value > 0.0);
@@ -67,7 +67,7 @@ fn direction(metric: &Metric, outcome: Option<Confirmation>) -> &'static str {
     }
 }
 
-/// The report where both sides are one program.
+/// The report for two sides that are the same program.
 pub fn identical() -> Document {
     let mut document = Document::new("confirmation");
     document.push(Block::Headline(
@@ -96,7 +96,7 @@ fn headline(lines: &[Line]) -> String {
     )
 }
 
-/// What the table can be sorted by.
+/// The sort keys of the table.
 pub fn sort_keys() -> Vec<&'static str> {
     columns().sort_keys()
 }

@@ -1,22 +1,23 @@
-//! The value of a cell for machines, with every digit.
+//! The machine-readable value of a cell, with every digit.
 //!
-//! It is that of JSON in less memory: a table of ten thousand rows has some hundred thousand of them. Start at [`Datum`].
+//! Equivalent to a JSON value, in less memory: a table of ten thousand rows has hundreds of
+//! thousands of them. Start at [`Datum`].
 
 use serde_json::{Number, Value};
 
-/// A value.
+/// A scalar or JSON value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Datum {
     /// A number.
     Number(Number),
     /// A text.
     Text(Box<str>),
-    /// Whatever else JSON has.
+    /// Any other JSON value.
     Other(Box<Value>),
 }
 
 impl Datum {
-    /// As JSON.
+    /// Converts to JSON.
     pub fn to_json(&self) -> Value {
         match self {
             Datum::Number(number) => Value::Number(number.clone()),
@@ -41,7 +42,7 @@ impl Datum {
         }
     }
 
-    /// Whether it holds others.
+    /// Whether it is an array or an object.
     pub fn is_nested(&self) -> bool {
         matches!(self, Datum::Other(value) if value.is_array() || value.is_object())
     }

@@ -1,5 +1,6 @@
-//! The reports of `doctor`: sources of noise on this machine and their remedies; and whether it gives the false alarms
-//! that are expected when a thing is compared with itself, and how noisy each case is (`doctor --calibrate`).
+//! The reports of `doctor`: sources of noise on this machine with their remedies; and, for `doctor
+//! --calibrate`, whether the machine gives the expected rate of false alarms when a thing is
+//! compared with itself, and how noisy each case is.
 //!
 //! Start at [`checks`], [`calibration`] and [`tuned_calibration`].
 
@@ -17,17 +18,17 @@ use std::sync::Arc;
 /// One check and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckLine {
-    /// What was looked at: `cpu frequency`.
+    /// The subject of the check: `cpu frequency`.
     pub name: String,
     /// The result in one word: `ok`, `warning`, `problem`, `missing`, `skipped`.
     pub state: String,
-    /// What was found.
+    /// The finding.
     pub found: String,
-    /// What to do about it; empty where nothing is to be done.
+    /// The remedy; empty if there is nothing to do.
     pub remedy: String,
 }
 
-/// The report, with the remedies below the checks that need one.
+/// Builds the report of the checks; remedies follow the checks that need one.
 pub fn checks(checks: &[CheckLine]) -> Document {
     let columns = check_columns();
     let mut rows = Vec::new();
@@ -42,10 +43,10 @@ pub fn checks(checks: &[CheckLine]) -> Document {
     document
 }
 
-/// Spreads below this share are of no account: `same` without a threshold is said of larger changes.
+/// Spreads below this share are negligible: the default `same` threshold is larger.
 const HARDLY: f64 = 0.02;
 
-/// Whether the layout of builds matters, in a line for each case.
+/// Reports whether the layout of builds matters, one line per case.
 pub fn layouts(findings: &Findings) -> Document {
     let mut document = Document::new("layouts");
     document.push_warnings(&findings.warnings);
@@ -98,7 +99,7 @@ fn check_columns() -> Columns<CheckLine> {
     columns
 }
 
-/// A symbol and an emphasis for a result.
+/// The symbol and the emphasis of a result.
 fn symbol(state: &str) -> (char, Emphasis) {
     match state {
         "ok" => ('✓', Emphasis::Good),
@@ -108,10 +109,10 @@ fn symbol(state: &str) -> (char, Emphasis) {
     }
 }
 
-/// What to type for a first calibration, and after something was changed.
+/// The command for a first calibration, and for another one after changes.
 const COMMAND: &str = "speedwell doctor --calibrate FILE";
 
-/// The report.
+/// Builds the report of a calibration.
 pub fn calibration(found: &CalibrationFindings, output: &Output) -> Document {
     let mut document = Document::new("calibration");
     document.push_warnings(&found.warnings);
@@ -127,7 +128,7 @@ pub fn calibration(found: &CalibrationFindings, output: &Output) -> Document {
     document
 }
 
-/// The line of a machine among the checks of `doctor`; `None` for a machine never calibrated.
+/// The calibration check of `doctor`; `None` if the machine was never calibrated.
 pub fn calibration_check(known: Option<&Calibration>) -> CheckLine {
     let (state, found, remedy) = match known {
         None => ("unknown", "never calibrated".to_owned(), COMMAND.to_owned()),
@@ -150,7 +151,7 @@ pub fn calibration_check(known: Option<&Calibration>) -> CheckLine {
     }
 }
 
-/// What tuning the machine changed of the noise: the same thing measured against itself before and after.
+/// Reports how tuning changed the noise: the same thing measured against itself before and after.
 pub fn tuned_calibration(
     spreads: &[SpreadChange],
     knobs: &str,
@@ -205,7 +206,7 @@ fn tuned_headline(spreads: &[SpreadChange]) -> String {
     }
 }
 
-/// Whether there is less noise, as far as the interval says.
+/// Whether there is less noise, as far as the interval tells.
 fn spread_word(one: &SpreadChange) -> &'static str {
     match one.change {
         Some(change) if change.high < 0.0 => "less",
@@ -242,7 +243,7 @@ fn spread_columns() -> Columns<SpreadChange> {
     columns
 }
 
-/// The line of a machine's knobs among the checks of `doctor`; `None` where nothing is tuned.
+/// The tuning check of `doctor`; `None` if nothing is tuned.
 pub fn tuned_check(knobs: Option<String>) -> CheckLine {
     let (state, found, remedy) = match knobs {
         Some(knobs) => ("ok", knobs, ""),
@@ -357,7 +358,7 @@ fn case_columns<'a>() -> Columns<Entry<'a>> {
     columns
 }
 
-/// Said below the table.
+/// The notes below the table.
 fn notes(found: &CalibrationFindings) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(rate) = &found.rate {

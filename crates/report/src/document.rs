@@ -1,8 +1,8 @@
-//! What a report says, independent of how it is written down.
+//! The content of a report, independent of its format.
 //!
-//! Reports build documents, formats render them, so that reports and formats add up instead of
-//! multiplying. This file knows no format: no escape sequence, no markup, no width. Start with
-//! [`Document`] and [`Block`]; tables are in `table.rs`.
+//! Reports build documents and formats render them, so that adding a format does not touch reports.
+//! This file knows no format: no escape sequence, no markup, no width. Start with [`Document`] and
+//! [`Block`]; tables are in `table.rs`.
 
 use crate::table::{Emphasis, Table};
 use serde_json::Value;
@@ -11,11 +11,11 @@ use std::borrow::Cow;
 /// A report, ready to be rendered.
 #[derive(Debug, Clone, Default)]
 pub struct Document {
-    /// Which report it is, one word: `comparison`, `summary`, `study`, `sessions` ...
+    /// The kind of report in one word: `comparison`, `summary`, `study`, `sessions` ...
     pub report: &'static str,
     /// Its parts, in reading order.
     pub blocks: Vec<Block>,
-    /// Figures for machines that have no place in a table, by name.
+    /// Named machine-readable figures that belong to no table.
     pub data: Data,
 }
 
@@ -38,26 +38,26 @@ pub enum Block {
     Paragraph(String),
     /// Figures.
     Table(Table),
-    /// Names and what they are. For people: machines get the same as data.
+    /// Names with their values, for people: machines get the same as data.
     Facts(Vec<Fact>),
     /// A picture, for formats that can show one.
     Chart(Box<Chart>),
-    /// Every case by itself, for formats that can hold thousands of pictures.
+    /// Individual cases, for formats that can hold thousands of pictures.
     Gallery(Gallery),
-    /// An explanation of the figures above: one that an expert may skip.
+    /// An explanation of the figures above, which experts may skip.
     Note(String),
-    /// A threat to the figures.
+    /// A threat to the validity of the figures.
     Warning(String),
-    /// Sentences that stand side by side.
+    /// Parallel sentences.
     List(Vec<String>),
-    /// What another program wrote, unchanged.
+    /// Output of another program, unchanged.
     Verbatim {
-        /// What it is.
+        /// A label for the text.
         label: String,
-        /// The text; empty is said explicitly.
+        /// The text; if empty, the report says so.
         text: String,
     },
-    /// A line to paste into a shell, never wrapped.
+    /// A shell line to copy, never wrapped.
     Command {
         /// What the line does.
         label: String,
@@ -66,21 +66,21 @@ pub enum Block {
     },
     /// Details that a format may fold away.
     Aside {
-        /// One line that tells what is inside.
+        /// One line about the contents.
         summary: String,
-        /// Whether it is not to be overlooked, so that nothing folds it away at first.
+        /// Whether it must not be overlooked, so that it starts unfolded.
         open: bool,
         /// The details.
         blocks: Vec<Block>,
     },
-    /// Reference matter that is looked up rather than read. A page and Markdown fold it away; a
-    /// terminal leaves it out unless everything is requested.
+    /// Reference matter, to look up rather than read. Pages and Markdown fold it; terminals omit it
+    /// unless everything is requested.
     Appendix {
-        /// What is inside.
+        /// Its title.
         title: String,
-        /// What is said where it is left out, if anything.
+        /// A replacement text where it is omitted, if any.
         instead: Option<String>,
-        /// The matter.
+        /// The contents.
         blocks: Vec<Block>,
     },
     /// What `-q` shortens on standard output; files hold the whole. Made by [`Output::add_detail`](crate::Output::add_detail)
@@ -93,62 +93,62 @@ pub enum Block {
     },
 }
 
-/// A name and what it is.
+/// A name and its value.
 pub type Fact = (String, String);
 
-/// Cases by themselves.
+/// Individual cases.
 #[derive(Debug, Clone)]
 pub struct Gallery {
-    /// What is shown of them.
+    /// The kind of its contents.
     pub kind: GalleryKind,
     /// The cases.
     pub cases: Vec<CaseView>,
 }
 
-/// What a gallery shows of its cases.
+/// The contents of a gallery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GalleryKind {
     /// The runs of a session.
     Runs,
-    /// Their courses along a line of revisions.
+    /// Their series along a line of revisions.
     Courses,
 }
 
-/// One case by itself.
+/// An individual case.
 #[derive(Debug, Clone)]
 pub struct CaseView {
-    /// The id of the case, by which rows of tables refer to it.
+    /// The id of the case, by which table rows refer to it.
     pub id: String,
-    /// What was found about it.
+    /// The findings about it.
     pub answers: Vec<Answer>,
-    /// Its runs, one chart per metric; or its course.
+    /// The charts: of its runs, one per metric; or of its trend.
     pub charts: Vec<Chart>,
 }
 
-/// What was found about one candidate or variant of a case.
+/// A finding about one candidate or variant of a case.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// What it is about; needed only beside other answers.
+    /// Its subject; needed only if there are several answers.
     pub about: String,
     /// The finding: `▲ better +8.2 % [+6.9, +9.6]`.
     pub text: String,
-    /// How it stands out.
+    /// How it is emphasized.
     pub emphasis: Emphasis,
 }
 
-/// A chart with the words that stand in for it where it cannot be shown.
+/// A chart with a title that replaces it where it cannot be shown.
 #[derive(Debug, Clone)]
 pub struct Chart {
-    /// What it shows, for captions and for readers who do not see it.
+    /// A description, for captions and screen readers.
     pub title: String,
     /// The picture as data.
     pub picture: speedwell_plot::Chart,
-    /// Whether the tables and the gallery of a page show the same, and more of it.
+    /// Whether the tables and the gallery of a page show the same in more detail.
     pub shown_elsewhere: bool,
 }
 
 impl Chart {
-    /// A chart that shows what nothing else does.
+    /// Creates a chart whose contents are shown nowhere else.
     pub fn new(title: impl Into<String>, picture: speedwell_plot::Chart) -> Chart {
         Chart {
             title: title.into(),
@@ -159,7 +159,7 @@ impl Chart {
 }
 
 impl Document {
-    /// An empty report of that kind.
+    /// Creates an empty report of the given kind.
     pub fn new(report: &'static str) -> Document {
         Document {
             report,
@@ -193,13 +193,13 @@ impl Document {
         self.extend(charts.into_iter().map(Box::new).map(Block::Chart));
     }
 
-    /// Adds everything in `other`, which gives up its own kind.
+    /// Appends the blocks and data of `other`; its kind is dropped.
     pub fn append(&mut self, other: Document) {
         self.blocks.extend(other.blocks);
         self.data.extend(other.data);
     }
 
-    /// Adds figures for machines.
+    /// Adds machine-readable figures.
     pub fn attach(&mut self, name: &'static str, value: Value) {
         self.data.push((name, value));
     }
@@ -228,25 +228,24 @@ impl Document {
         Cow::Owned(document)
     }
 
-    /// The blocks with the answer first: where there is a single headline, it comes before the warnings.
-    /// For readers who begin at the top of a page; on a terminal the end of the warnings is nearer to
-    /// the figures.
+    /// The blocks with the answer first: a single headline moves before the warnings. For pages,
+    /// which are read from the top; a terminal keeps the headline after them, close to the figures.
     pub fn answer_first(&self) -> Vec<&Block> {
         let headlines = self
             .blocks
             .iter()
             .filter(|block| matches!(block, Block::Headline(_)));
         let mut blocks: Vec<&Block> = self.blocks.iter().collect();
-        // A question that stands above everything stays above its answer.
+        // A leading question stays above its answer.
         let is_asked = matches!(self.blocks.first(), Some(Block::Heading { level: 1, .. }));
         if headlines.count() == 1 && !is_asked {
-            // A stable sort moves the one headline and nothing else.
+            // A stable sort moves only the headline.
             blocks.sort_by_key(|block| !matches!(block, Block::Headline(_)));
         }
         blocks
     }
 
-    /// Every block, those inside asides after the aside itself.
+    /// Every block; nested blocks follow their parent.
     pub fn walk(&self) -> Vec<&Block> {
         let mut all = Vec::new();
         collect(&self.blocks, &mut all);
@@ -261,12 +260,12 @@ impl Document {
         })
     }
 
-    /// Changes every table, wherever it stands.
+    /// Applies `change` to every table, nested ones included.
     pub fn for_each_table(&mut self, change: &mut impl FnMut(&mut Table)) {
         change_tables(&mut self.blocks, change);
     }
 
-    /// Every chart that stands by itself, in reading order.
+    /// Every standalone chart, in reading order.
     pub fn charts(&self) -> impl Iterator<Item = &Chart> {
         self.walk().into_iter().filter_map(|block| match block {
             Block::Chart(chart) => Some(&**chart),
@@ -275,7 +274,7 @@ impl Document {
     }
 }
 
-/// Blocks as they are written: neighbours of one kind together where `is_gathered`, all others alone.
+/// Groups blocks for output: neighbors of one kind together where `is_gathered`, all others alone.
 pub fn runs_of_alike<'a, 'b>(
     blocks: &'a [&'b Block],
     is_gathered: impl Fn(&Block) -> bool,
@@ -328,7 +327,7 @@ fn collect<'a>(blocks: &'a [Block], all: &mut Vec<&'a Block>) {
     }
 }
 
-/// What comes first where there is no room for all: bad news, then good, then what is open.
+/// Priority where there is no room for all: bad news, then good, then open questions.
 pub fn severity(emphasis: Emphasis) -> u8 {
     match emphasis {
         Emphasis::Bad => 0,
@@ -338,7 +337,7 @@ pub fn severity(emphasis: Emphasis) -> u8 {
     }
 }
 
-/// Positions of the at most `most` most urgent items, in their own order.
+/// Positions of the `most` most urgent items at most, in their original order.
 pub fn most_severe(emphases: &[Emphasis], most: usize) -> Vec<usize> {
     let mut kept = by_severity(emphases);
     kept.truncate(most);
@@ -346,7 +345,7 @@ pub fn most_severe(emphases: &[Emphasis], most: usize) -> Vec<usize> {
     kept
 }
 
-/// All positions, the most urgent ones first, else in their own order.
+/// All positions, most urgent first, otherwise in their original order.
 pub fn by_severity(emphases: &[Emphasis]) -> Vec<usize> {
     let mut all: Vec<usize> = (0..emphases.len()).collect();
     all.sort_by_key(|&at| severity(emphases[at]));

@@ -1,8 +1,8 @@
-//! A history for programs of others: the table of points over time that Otava reads, and the `data.js` that the pages of
-//! github-action-benchmark show.
+//! Exports a history for other programs: the table of points over time for Otava, and the `data.js`
+//! for the pages of github-action-benchmark.
 //!
-//! Decides on columns and keys, and on which points go in. What our own programs read is JSON of `trend`. Start at
-//! [`otava`] and [`data_js`].
+//! Decides on columns, keys and the points exported. Speedwell's own tools read the JSON of `trend`
+//! instead. Start at [`otava`] and [`data_js`].
 
 use crate::changes::words::title;
 use crate::format::quoted;
@@ -13,18 +13,18 @@ use speedwell_analysis::trend::TrendPoint;
 use speedwell_model::{Better, Machine, Point};
 use std::collections::BTreeMap;
 
-/// A table for another program.
+/// A file for another program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exported {
-    /// Its lines, the header first.
+    /// Its lines, header first.
     pub text: String,
-    /// Sessions that lack a series, of which it has no row: Otava has no word for a gap, and a series with one number that is
-    /// none shows no change.
+    /// Sessions omitted because they lack a series: Otava has no notation for a gap, and it reports
+    /// no change in a series with a single NaN.
     pub left_out: usize,
 }
 
-/// Comma-separated values with a row for each session along the line that changes are looked for in: `time`, `commit` and
-/// `machine`, and a column for each series. The time is that of the commit where it is known, else that of the measurement.
+/// Exports comma-separated values: a row per session on the searched line, with `time` (of the
+/// commit if known, else of the measurement), `commit`, `machine`, and a column per series.
 pub fn otava(history: &History) -> Exported {
     let names = history.series.iter().map(|series| quoted(&title(series)));
     let header: Vec<String> = ["time", "commit", "machine"]
@@ -43,8 +43,8 @@ pub fn otava(history: &History) -> Exported {
     Exported { text, left_out }
 }
 
-/// `window.BENCHMARK_DATA` with an entry for each session along the line that changes are looked for in: a suite of what
-/// should be small, and one of what should be large, as an entry has one direction.
+/// Exports `window.BENCHMARK_DATA` with an entry per session on the searched line: one suite for
+/// metrics where less is better and one where more is better, as an entry has a single direction.
 pub fn data_js(history: &History) -> String {
     let mut entries = serde_json::Map::new();
     let directions = [
@@ -74,7 +74,7 @@ pub fn data_js(history: &History) -> String {
     format!("window.BENCHMARK_DATA = {data:#}")
 }
 
-/// The figures of a session of one direction.
+/// The figures of one session for metrics of one direction.
 fn entry(
     row: &[Option<&TrendPoint>],
     history: &History,
@@ -84,7 +84,7 @@ fn entry(
     let of_direction = history.series.iter().zip(row);
     let benches: Vec<Value> = of_direction
         .filter(|(series, _)| match series.key.metric.better {
-            // The format knows two directions; a report of less is shown as a cost.
+            // The format knows two directions; a metric without one is exported as a cost.
             Better::Unknown => better == Better::Lower,
             known => known == better,
         })
@@ -121,7 +121,7 @@ fn entry(
     }))
 }
 
-/// The points in which changes are looked for, session by session along the line; in each the series in their order.
+/// The searched points by session, in line order; each row has the series in their order.
 fn sessions(history: &History) -> Vec<Vec<Option<&TrendPoint>>> {
     let mut rows: BTreeMap<(u32, i64, i64), Vec<Option<&TrendPoint>>> = BTreeMap::new();
     for (at, series) in history.series.iter().enumerate() {
@@ -135,12 +135,12 @@ fn sessions(history: &History) -> Vec<Vec<Option<&TrendPoint>>> {
     rows.into_values().collect()
 }
 
-/// `2026-01-31T12:00:00Z`; empty for times that no calendar has.
+/// Formats `2026-01-31T12:00:00Z`; empty for times outside the calendar.
 fn timestamp(unix_ms: i64) -> String {
     Timestamp::from_millisecond(unix_ms).map_or_else(|_| String::new(), |time| time.to_string())
 }
 
-/// The points of one session as a line.
+/// Formats the points of one session as a line.
 fn line(points: &[&TrendPoint], history: &History) -> String {
     let Some(first) = points.first() else {
         return String::new();

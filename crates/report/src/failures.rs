@@ -1,5 +1,5 @@
-//! What gave nothing: each failure with its cause, what it wrote on stderr, and the line that repeats
-//! it; and the benchmarks that said themselves that they cannot run here.
+//! Failures, each with its cause, its stderr and a line that repeats it; and the benchmarks that
+//! reported that they cannot run here.
 
 use super::output::Verbosity;
 use crate::document::{Block, Document};
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use speedwell_model::Failure;
 use std::collections::BTreeSet;
 
-/// Different failures shown unless all are requested.
+/// Distinct failures shown by default.
 const SHOWN: usize = 3;
 
-/// The failures and skipped benchmarks. All of them are data for machines; people see equal ones
-/// once.
+/// Reports the failures and skipped benchmarks. Machine-readable output lists all of them; people
+/// see equal ones once.
 pub fn failures(failures: &[Failure], verbosity: Verbosity) -> Document {
     let mut document = Document::new("failures");
     document.attach("failures", failures.iter().map(data).collect());
@@ -24,12 +24,12 @@ pub fn failures(failures: &[Failure], verbosity: Verbosity) -> Document {
 }
 
 fn data(failure: &Failure) -> Value {
-    // The model's own form is the contract; it has no value that JSON lacks.
+    // The model's own serialization is the contract; it contains no value that JSON lacks.
     serde_json::to_value(failure).unwrap_or_else(|_| json!({"benchmark": failure.benchmark}))
 }
 
-/// Failures of one kind: those that differ in nothing but the slot, and those of other cases that failed for the same
-/// reason, with the same words.
+/// Failures of one kind: those that differ only in the slot, and those of other cases that failed
+/// with the same message.
 struct FailureGroup<'a> {
     first: &'a Failure,
     times: usize,
@@ -84,7 +84,7 @@ fn failed_blocks(failures: &[&Failure], verbosity: Verbosity) -> Vec<Block> {
         });
     }
     let summary = format!("{} failed", count(failures.len(), "step", "steps"));
-    // What went wrong is not to be overlooked.
+    // Failures must not be overlooked.
     vec![Block::Aside {
         summary,
         open: true,
@@ -114,7 +114,7 @@ fn failure_blocks(group: &FailureGroup<'_>) -> Vec<Block> {
             text: failure.stderr_tail.clone(),
         },
     ];
-    // A report that contradicts another is no matter of one command.
+    // A report that contradicts another cannot be repeated by one command.
     if !failure.replay.is_empty() {
         blocks.push(Block::Command {
             label: "to repeat it".into(),

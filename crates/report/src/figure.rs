@@ -1,24 +1,24 @@
-//! Figures as people read them: `1.23 M/s`, `+8.2 %`, `[+6.9, +9.6]`, `p < 0.001`; how many digits of them the data
-//! support; counted nouns, lengths and points of time.
+//! Formats figures for people: `1.23 M/s`, `+8.2 %`, `[+6.9, +9.6]`, `p < 0.001`; decides how many
+//! digits the data support; formats counted nouns, durations and timestamps.
 //!
-//! Digits follow the rule of the Particle Data Group (Review of Particle Physics, introduction, section
-//! "Rounding"): of the uncertainty, two digits are kept when its leading digits are 100 to 354, one
-//! when they are 355 to 949, and 950 to 999 round up; the figure ends at the same place. Units are chosen in
-//! `unit.rs`.
+//! Digits follow the rule of the Particle Data Group (Review of Particle Physics, introduction,
+//! section "Rounding"): the uncertainty keeps two digits if its leading digits are 100 to 354, one
+//! digit if they are 355 to 949, and 950 to 999 round up; the figure ends at the same place.
+//! `unit.rs` chooses the units.
 
 use crate::unit::{Dimension, Scale, UnitChoice, dimension_of, in_base_units};
 use jiff::Timestamp;
 use speedwell_model::{Better, Estimate, Metric};
 use std::time::Duration;
 
-/// The 95 % quantile of the normal distribution, two-sided, by which a standard error becomes half
+/// The two-sided 95 % quantile of the normal distribution, which turns a standard error into half
 /// the width of an interval.
 const NORMAL_95: f64 = 1.96;
-/// Standard error of a median over that of a mean for normal data: sqrt(pi / 2), Laplace 1818.
+/// Standard error of a median over that of a mean, for normal data: sqrt(pi / 2), Laplace 1818.
 const MEDIAN_OVER_MEAN: f64 = 1.2533;
 
-/// What the spread of `runs` runs says about their median, before any interval is known. The unit is
-/// that of `median`.
+/// Estimates the uncertainty of a median from the spread of `runs` runs, before any interval is
+/// known, in the unit of `median`.
 pub fn uncertainty_of_median(median: f64, variation: Option<f64>, runs: usize) -> Uncertainty {
     match variation {
         Some(0.0) => Uncertainty::Exact,
@@ -90,23 +90,23 @@ impl Scale {
         is_exact_at(shown, last_exact_place(shown).max(0))
     }
 
-    /// The place of the first digit of `stored` on this scale, if it has one.
+    /// The decimal place of the first digit of `stored` on this scale; `None` for zero.
     pub fn first_place(&self, stored: f64) -> Option<i32> {
         first_place(self.shown(stored))
     }
 
-    /// `stored` on this scale, rounded at `place`, without the unit.
+    /// Formats `stored` on this scale, rounded at `place`, without the unit.
     pub fn bare(&self, stored: f64, place: i32) -> String {
         spell(self.shown(stored), place)
     }
 
-    /// The same with the unit behind it: `1.23 M/s`, but `1,234/s`.
+    /// The same, followed by the unit: `1.23 M/s`, but `1,234/s`.
     pub fn full(&self, stored: f64, place: i32) -> String {
         with_unit(&self.bare(stored, place), &self.symbol)
     }
 }
 
-/// A spelled number and its unit. Only `/s` stands without a blank, as it is no unit by itself.
+/// Joins a number and its unit with a space, except for `/s`, which is not a unit on its own.
 pub fn with_unit(number: &str, symbol: &str) -> String {
     match symbol {
         "" => number.to_owned(),
@@ -115,7 +115,7 @@ pub fn with_unit(number: &str, symbol: &str) -> String {
     }
 }
 
-/// A stored figure alone, on the scale that suits it.
+/// Formats a single stored figure on the scale that suits it.
 pub fn quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> String {
     let fitting = |figure: f64| {
         let scale = Scale::fitting(unit, &[figure], None);
@@ -129,16 +129,16 @@ pub fn quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> String {
     scale.full(rounded, scale.place(rounded, uncertainty))
 }
 
-/// No change has more decimals than this: thousandths of a percent.
+/// Most decimals of a change: thousandths of a percent.
 const MOST_PERCENT_PLACES: i32 = 3;
 
 /// A change without an interval that is larger than this, ten times, has whole percents.
 const PLAIN_CHANGE: f64 = 10.0;
 
-/// The last place of a change in percent that its interval supports, at most three behind the point.
-/// Whole percents always stay: rounded to tens, an end could no longer be distinguished from the threshold
-/// of a few percent that decides the verdict. For the same reason an end beside zero has a digit of
-/// its own, or `[-8, 0]` would stand beside a verdict that says that there is a change.
+/// The last decimal place of a change in percent that its interval supports, at most three. Whole
+/// percents are always kept: rounded to tens, a bound could no longer be told from the threshold of
+/// a few percent that decides the verdict. For the same reason a bound next to zero keeps its first
+/// digit: `[-8, 0]` would contradict a verdict that there is a change.
 fn percent_place(change: &Estimate) -> i32 {
     if has_no_width(change) {
         return i32::from(change.value.abs() < PLAIN_CHANGE);
@@ -157,12 +157,12 @@ fn percent_place(change: &Estimate) -> i32 {
         .clamp(0, MOST_PERCENT_PLACES)
 }
 
-/// Whether an estimate comes without an interval.
+/// Whether the estimate has no interval.
 fn has_no_width(estimate: &Estimate) -> bool {
     estimate.low == estimate.high || estimate.low.is_nan() || estimate.high.is_nan()
 }
 
-/// A change as a percentage with its sign: `+8.2 %`.
+/// Formats a change as a signed percentage: `+8.2 %`.
 pub fn change(change: &Estimate) -> String {
     format!(
         "{} %",
@@ -170,7 +170,7 @@ pub fn change(change: &Estimate) -> String {
     )
 }
 
-/// The interval of a change in percent: `[+6.9, +9.6]`; empty if there is none.
+/// Formats the interval of a change in percent: `[+6.9, +9.6]`; empty if there is none.
 pub fn change_interval(change: &Estimate) -> String {
     if has_no_width(change) {
         return String::new();
@@ -180,17 +180,17 @@ pub fn change_interval(change: &Estimate) -> String {
     format!("[{}, {}]", end(change.low), end(change.high))
 }
 
-/// Both, for sentences: `+8.2 % [+6.9, +9.6]`.
+/// Formats a change with its interval, for sentences: `+8.2 % [+6.9, +9.6]`.
 pub fn change_with_interval(estimate: &Estimate) -> String {
     format!("{} {}", change(estimate), change_interval(estimate))
         .trim_end()
         .to_owned()
 }
 
-/// A smaller percentage than this is not distinguished from others.
+/// Percentages below this one are printed as `<0.001 %`.
 const LEAST_PERCENT: f64 = 0.001;
 
-/// A share as a percentage with two significant digits, without sign: `1.2 %`.
+/// Formats a share as a percentage with two significant digits, without sign: `1.2 %`.
 pub fn share(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < LEAST_PERCENT {
@@ -204,13 +204,13 @@ pub fn share(share: f64) -> String {
     format!("{} %", spell(percent, place.clamp(0, 3)))
 }
 
-/// A setting given by the user as a percentage, with the digits given: `2 %`, `0.5 %`, `99.9 %`.
+/// Formats a percentage given by the user, with the digits given: `2 %`, `0.5 %`, `99.9 %`.
 pub fn setting(share: f64) -> String {
     let percent = share * 100.0;
     format!("{} %", spell(percent, place(percent, Uncertainty::Exact)))
 }
 
-/// A p or q value: three decimals below 0.1, two above; never 0.
+/// Formats a p-value or q-value: three decimals below 0.1, two above; never 0.
 pub fn probability(p: f64) -> String {
     match p {
         p if p < 0.001 => "<0.001".to_owned(),
@@ -219,26 +219,26 @@ pub fn probability(p: f64) -> String {
     }
 }
 
-/// What is known about the uncertainty of a figure.
+/// The known uncertainty of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Uncertainty {
     /// Half the width of its interval, in the figure's own unit.
     Half(f64),
-    /// It is exact, for example because all runs gave the same value.
+    /// Exact, for example because all runs gave the same value.
     Exact,
-    /// Nothing is known.
+    /// Unknown.
     Unknown,
 }
 
 /// Digits shown of a figure of unknown uncertainty.
 const PLAIN_DIGITS: i32 = 3;
-/// No figure has more significant digits than this: differences in the seventh are no news.
+/// Most significant digits of any figure: the seventh digit never matters.
 const MOST_DIGITS: i32 = 6;
 /// Digits of an exact figure with a fraction: from 0.1 % on, exact figures count as different (`analysis::exact`).
 const EXACT_DIGITS: i32 = 4;
 
-/// The last decimal place that an uncertainty of `half_width` supports; negative is left of the
-/// point. `None` if the width is zero or not finite.
+/// The last decimal place that an uncertainty of `half_width` supports; negative places are left of
+/// the point. `None` if the width is zero or not finite.
 pub fn supported_place(half_width: f64) -> Option<i32> {
     if !half_width.is_finite() || half_width <= 0.0 {
         return None;
@@ -254,7 +254,7 @@ pub fn first_place(figure: f64) -> Option<i32> {
     (figure != 0.0 && figure.is_finite()).then(|| -figure.abs().log10().floor() as i32)
 }
 
-/// The last decimal place at which `figure` is to be rounded. At least its first digit stays.
+/// The last decimal place at which to round `figure`. Keeps at least its first digit.
 pub fn place(figure: f64, uncertainty: Uncertainty) -> i32 {
     let first = first_place(figure).unwrap_or(0);
     let last = first + MOST_DIGITS - 1;
@@ -274,7 +274,7 @@ fn last_exact_place(figure: f64) -> i32 {
     first_place(figure).unwrap_or(0) + EXACT_DIGITS - 1
 }
 
-/// The first place at which nothing but zeros would follow, at most `last`.
+/// The first place after which only zeros would follow, at most `last`.
 fn shortest_place(figure: f64, last: i32) -> i32 {
     let exact = |place: &i32| is_exact_at(figure, *place);
     (0..last.max(0)).find(exact).unwrap_or(last.max(0))
@@ -297,7 +297,7 @@ fn rounded(figure: f64, place: i32) -> f64 {
     }
 }
 
-/// `figure` rounded at `place`, with a comma between every three digits.
+/// Formats `figure` rounded at `place`, with thousands separators.
 pub fn spell(figure: f64, place: i32) -> String {
     if figure.is_nan() {
         return "?".to_owned();
@@ -317,7 +317,7 @@ pub fn spell(figure: f64, place: i32) -> String {
     separated(number)
 }
 
-/// The same with a sign in front of positive figures. What is shown as zero has none.
+/// The same with a sign for positive figures. A figure that rounds to zero has no sign.
 pub fn spell_signed(figure: f64, place: i32) -> String {
     let spelled = spell(figure, place);
     if figure > 0.0 && !is_zero(&spelled) {
@@ -327,12 +327,12 @@ pub fn spell_signed(figure: f64, place: i32) -> String {
     }
 }
 
-/// Whether a spelled number is zero as it stands there.
+/// Whether a formatted number reads as zero.
 fn is_zero(spelled: &str) -> bool {
     !spelled.contains(|c: char| ('1'..='9').contains(&c) || c == '∞')
 }
 
-/// Puts commas into the whole part of a decimal number.
+/// Inserts thousands separators into the integer part of a number.
 fn separated(number: &str) -> String {
     let (sign, rest) = match number.strip_prefix('-') {
         Some(rest) => ("-", rest),
@@ -352,7 +352,7 @@ fn separated(number: &str) -> String {
     spelled + fraction
 }
 
-/// `throughput in M/s`. A unit without anything before its slash reads better with a 1.
+/// Formats `throughput in M/s`. A unit that starts with a slash gets a 1 in front.
 pub fn in_unit(name: &str, unit: &str) -> String {
     match unit {
         "" => name.to_owned(),
@@ -361,7 +361,7 @@ pub fn in_unit(name: &str, unit: &str) -> String {
     }
 }
 
-/// Which direction is the good one.
+/// Names the good direction.
 pub fn direction(better: Better) -> &'static str {
     match better {
         Better::Higher => "higher is better",
@@ -370,7 +370,7 @@ pub fn direction(better: Better) -> &'static str {
     }
 }
 
-/// What a good and a bad candidate is called: only speeds are fast or slow.
+/// Adjectives for a good and a bad candidate: only speeds are fast or slow.
 pub fn good_and_bad(metric: &Metric) -> (&'static str, &'static str) {
     match dimension_of(&metric.unit) {
         _ if metric.better == Better::Unknown => ("different", "different"),
@@ -379,13 +379,13 @@ pub fn good_and_bad(metric: &Metric) -> (&'static str, &'static str) {
     }
 }
 
-/// A count with its noun: `1 case`, `1,234 cases`.
+/// Formats a count with its noun: `1 case`, `1,234 cases`.
 pub fn count(number: usize, one: &str, many: &str) -> String {
     let word = if number == 1 { one } else { many };
     format!("{} {word}", spell(number as f64, 0))
 }
 
-/// `820 ms`, `12.3 s`, `4 min 05 s`, `2 h 07 min`.
+/// Formats a duration: `820 ms`, `12.3 s`, `4 min 05 s`, `2 h 07 min`.
 pub fn duration(milliseconds: u64) -> String {
     match milliseconds {
         0..1_000 => format!("{milliseconds} ms"),
@@ -405,7 +405,7 @@ pub fn duration(milliseconds: u64) -> String {
     }
 }
 
-/// A length of time that is only roughly known: `30 s`, `3 min 20 s`, `12 min`, `2 h 10 min`.
+/// Formats an approximate duration: `30 s`, `3 min 20 s`, `12 min`, `2 h 10 min`.
 pub fn about(time: Duration) -> String {
     let seconds = time.as_secs_f64().round().max(1.0) as u64;
     let with_rest = |whole: String, rest: u64, unit: &str| match rest {
@@ -428,15 +428,15 @@ pub fn about(time: Duration) -> String {
     }
 }
 
-/// A point of time in UTC, to the minute: `2026-01-31 14:05`. Empty for times no calendar has.
+/// Formats a time in UTC to the minute: `2026-01-31 14:05`. Empty for times outside the calendar.
 pub fn moment(unix_ms: i64) -> String {
     Timestamp::from_millisecond(unix_ms)
         .map(|time| time.strftime("%Y-%m-%d %H:%M").to_string())
         .unwrap_or_default()
 }
 
-/// The time that a text such as `2026-03-01` or `2026-03-01T12:30` names (UTC), in milliseconds since the Unix epoch; of a
-/// day its beginning, or with `is_end` its end.
+/// Parses a time such as `2026-03-01` or `2026-03-01T12:30` (UTC) into milliseconds since the Unix
+/// epoch. A day means its start, or its end with `is_end`.
 pub fn time_of(text: &str, is_end: bool) -> Option<i64> {
     let time: jiff::civil::DateTime = text.trim().parse().ok()?;
     let begin = time.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
@@ -615,7 +615,7 @@ mod tests {
         }
     }
 
-    /// The examples of the Particle Data Group: 0.827 +- 0.119, 0.827 +- 0.367, 0.827 +- 0.996.
+    /// The examples of the Particle Data Group: 0.827 ± 0.119, 0.827 ± 0.367, 0.827 ± 0.996.
     #[test]
     fn the_published_rounding_examples_hold() {
         for (half, place, figure, error) in [

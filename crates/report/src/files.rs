@@ -1,20 +1,20 @@
-//! Files requested with `-o`: their kind by extension, pictures numbered, all written or a reason.
+//! Files requested with `-o`: the kind by extension, charts numbered, all written or an error.
 
 use super::format::Format;
 use crate::document::{Chart, Document};
 use anyhow::{Context as _, bail};
 use std::path::{Path, PathBuf};
 
-/// Pictures are painted twice as large as laid out, for screens of high density and for print.
+/// Scale of PNG images, for high-density screens and print.
 const PNG_ZOOM: u32 = 2;
 
-/// What a file is to hold.
+/// The contents of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text(Format),
-    /// The chart at this position.
+    /// The chart at this index.
     Svg(usize),
-    /// The chart at this position.
+    /// The chart at this index.
     Png(usize),
 }
 
@@ -25,10 +25,10 @@ pub struct Planned {
     kind: Kind,
 }
 
-/// Decides the kind of each file.
+/// Determines the kind of each file.
 ///
 /// # Errors
-/// A name without a known extension; a picture of a document that has none.
+/// If a name has no known extension, or a picture is requested of a document without charts.
 pub fn plan(document: &Document, paths: &[PathBuf]) -> anyhow::Result<Vec<Planned>> {
     let mut planned = Vec::new();
     for path in paths {
@@ -84,10 +84,10 @@ fn kind_of(path: &Path) -> anyhow::Result<Kind> {
     )
 }
 
-/// Checks, before anything is measured for them, that files can be written one day.
+/// Checks that the files can be written, before measuring for them.
 ///
 /// # Errors
-/// A name without a known extension, or as for [`check_writable`].
+/// If a name has no known extension, or as for [`check_writable`].
 pub fn check(paths: &[PathBuf]) -> anyhow::Result<()> {
     for path in paths {
         kind_of(path)?;
@@ -96,13 +96,13 @@ pub fn check(paths: &[PathBuf]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that a file can be written, by opening it; what was there stays as it is.
+/// Checks that a file can be written, by opening it; existing contents are kept.
 ///
 /// # Errors
-/// A folder that is missing, or one or a file that must not be written.
+/// If its folder does not exist, or it cannot be written.
 pub fn check_writable(path: &Path) -> anyhow::Result<()> {
     let there = std::fs::metadata(path).ok();
-    // Opening a pipe would wait for its reader.
+    // Opening a pipe would block until it has a reader.
     if there
         .as_ref()
         .is_some_and(|there| !there.is_file() && !there.is_dir())
@@ -113,13 +113,13 @@ pub fn check_writable(path: &Path) -> anyhow::Result<()> {
     let opened = options.append(true).create(true).open(path);
     opened.with_context(|| format!("cannot write '{}'", path.display()))?;
     if there.is_none() {
-        // It was made by this look alone.
+        // This check created it.
         let _ = std::fs::remove_file(path);
     }
     Ok(())
 }
 
-/// The path of the chart at `position`: the first has the name given.
+/// The path of the chart at `position`: the first one keeps the given name.
 fn numbered(path: &Path, position: usize) -> PathBuf {
     if position == 0 {
         return path.to_owned();
@@ -135,11 +135,11 @@ fn numbered(path: &Path, position: usize) -> PathBuf {
 pub struct Written {
     /// Where it is.
     pub path: PathBuf,
-    /// What a picture shows.
+    /// What a picture shows, if it is one.
     pub shows: Option<String>,
 }
 
-/// Writes the files and returns which.
+/// Writes the files and returns them.
 ///
 /// # Errors
 /// The first file that cannot be drawn or written.
@@ -170,8 +170,8 @@ fn text(document: &Document, format: Format, pictures: Vec<String>) -> anyhow::R
     Ok(bytes)
 }
 
-/// The pictures written beside the text file `path`, one per chart, by the names under which it can
-/// show them. Where a chart is written as SVG and as PNG, the first one requested is shown.
+/// The pictures written beside the text file `path`, one per chart, by relative names. Where a
+/// chart is written as both SVG and PNG, the one requested first is used.
 fn pictures(plan: &[Planned], path: &Path) -> Vec<String> {
     let beside = plan
         .iter()

@@ -1,4 +1,4 @@
-//! The reports of `fleet`: which machines there are, and whether they are fit to measure. Start at [`fleet_machines`].
+//! The reports of `fleet`: the machines and their fitness. Start at [`fleet_machines`].
 
 use crate::document::{Block, Document};
 use crate::figure::{Uncertainty, quantity};
@@ -9,30 +9,30 @@ use crate::table::{Cell, Column, Columns, Emphasis, Kind, Row};
 pub struct FleetLine {
     /// Its name.
     pub name: String,
-    /// Whether it can be had: `free`, `busy`, `unfit`; after a check `fit`, with a warning if there is one.
+    /// Its availability: `free`, `busy`, `unfit`; after a check `fit`, with any warning.
     pub state: String,
-    /// Names that it shares with others.
+    /// Labels that it shares with other machines.
     pub labels: Vec<String>,
-    /// Who it is, once it has been asked.
+    /// Its facts, once it has been queried.
     pub known: Option<FleetFacts>,
-    /// What is to be known of it, as whole lines.
+    /// Remarks, as whole lines.
     pub remarks: Vec<String>,
 }
 
-/// What a machine says of itself.
+/// The facts that a machine reports about itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FleetFacts {
     /// Its identity.
     pub id: String,
     /// Processor, processors, memory, architecture.
     pub class: String,
-    /// What is to be added to its clock to have ours, in nanoseconds, and by how much that may be wrong.
+    /// The offset to add to its clock to get ours, and its uncertainty, in nanoseconds.
     pub offset_ns: (i64, u64),
-    /// What work that is always the same took, in nanoseconds: integers, memory.
+    /// The times of a fixed workload, in nanoseconds: integers, memory.
     pub pulse_ns: [u64; 2],
 }
 
-/// The machines, one a row.
+/// Lists the machines, one per row.
 pub fn fleet_machines(machines: &[FleetLine]) -> Document {
     let is_checked = machines.iter().any(|machine| machine.known.is_some());
     let columns = columns(is_checked);
@@ -116,7 +116,7 @@ fn time(ns: u64) -> String {
     quantity(ns as f64, "ns", known)
 }
 
-/// `3.2 ms ahead`, or that the difference is not known to be one.
+/// `3.2 ms ahead`, or that no difference was detected.
 fn clock((offset_ns, uncertainty_ns): (i64, u64)) -> String {
     let size = offset_ns.unsigned_abs();
     let word = if offset_ns < 0 { "ahead" } else { "behind" };
@@ -126,7 +126,7 @@ fn clock((offset_ns, uncertainty_ns): (i64, u64)) -> String {
     format!("{} {word}", time(size))
 }
 
-/// A symbol and an emphasis for a state.
+/// The symbol and the emphasis of a state.
 fn symbol(state: &str) -> (char, Emphasis) {
     match state {
         "free" | "fit" => ('✓', Emphasis::Good),

@@ -1,5 +1,5 @@
-//! Every case by itself: what was found about it, and its runs or its course. For formats that can hold thousands of
-//! pictures; see `format/html`.
+//! Individual cases: the findings about each, and its runs or its trend. For formats that can hold
+//! thousands of pictures; see `format/html`.
 
 use super::output::Output;
 use crate::Format;
@@ -15,7 +15,7 @@ use speedwell_analysis::{CaseComparison, CaseSummary, Comparison, Findings, Side
 use speedwell_model::{Change, Metric};
 use std::collections::HashMap;
 
-/// The cases of `findings`, in order of first appearance; nothing if there are none.
+/// Builds a gallery of the cases in `findings`, in order of first appearance; `None` without cases.
 pub fn gallery(findings: &Findings, output: &Output) -> Option<Block> {
     let mut cases = Cases::default();
     for comparison in &findings.comparisons {
@@ -39,25 +39,25 @@ pub fn gallery(findings: &Findings, output: &Output) -> Option<Block> {
     }))
 }
 
-/// Courses along a line of revisions.
+/// Trends along a line of revisions.
 pub struct Courses<'a> {
-    /// What they are of.
+    /// Their history.
     pub history: &'a History,
-    /// What their bottom axis shows.
+    /// Their bottom axis.
     pub axis: CourseAxis,
-    /// How figures are shown.
+    /// The output options.
     pub output: &'a Output,
 }
 
 impl Courses<'_> {
-    /// A gallery of the series that `is_among` lets pass, with the changes that `is_shown` lets pass in words; and the charts
-    /// again, for files that hold nothing else.
+    /// Builds a gallery of the series that pass `is_among`, with a text for the changes that pass
+    /// `is_shown`; and the charts once more, for files that hold nothing else.
     pub fn blocks(
         &self,
         is_among: &dyn Fn(&SeriesTrend) -> bool,
         is_shown: &dyn Fn(&SeriesTrend, &Change) -> bool,
     ) -> Vec<Block> {
-        // Hundreds of courses take a while, and a terminal shows none.
+        // Hundreds of trend charts take a while, and terminals show none.
         if self.output.files.is_empty() && self.output.format != Some(Format::Html) {
             return Vec::new();
         }
@@ -83,19 +83,19 @@ impl Courses<'_> {
     }
 }
 
-/// The cases found so far, and where each is.
+/// The cases found so far, with their indexes.
 #[derive(Default)]
 struct Cases<'a> {
     cases: Vec<Gathered<'a>>,
     places: HashMap<String, usize>,
 }
 
-/// What is known of one case.
+/// The contents of one case.
 struct Gathered<'a> {
     id: String,
     answers: Vec<Answer>,
     panels: Vec<(&'a Metric, Vec<Lane<'a>>)>,
-    /// What further charts show.
+    /// Additional charts.
     further: Vec<Chart>,
 }
 
@@ -140,7 +140,7 @@ impl<'a> Cases<'a> {
 }
 
 impl<'a> Gathered<'a> {
-    /// Adds the runs of a variant, unless they are known: the baseline is part of every comparison.
+    /// Adds the runs of a variant once: the baseline is part of every comparison.
     fn add(&mut self, metric: &'a Metric, lane: Lane<'a>) {
         let known = self.panels.iter().position(|(other, _)| *other == metric);
         let at = known.unwrap_or_else(|| {

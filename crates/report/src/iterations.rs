@@ -1,4 +1,4 @@
-//! Which number of iterations is enough for benchmark files: the report of `iterations`.
+//! The report of `iterations`: the number of iterations that benchmark files need.
 
 use super::output::Output;
 use crate::document::{Block, Document};
@@ -6,21 +6,21 @@ use crate::figure::{Uncertainty, count, quantity, share, spell};
 use crate::table::{Cell, Column, Columns, Emphasis, Kind};
 use speedwell_analysis::iterations::Level;
 
-/// What a search came to.
+/// The outcome of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IterationsOutcome {
     /// The number is enough.
     Steady,
-    /// The number is the steadiest of those tried, and not enough.
+    /// The number is the steadiest one tried, but not enough.
     Unsteady,
-    /// Samples are too short with the largest number.
+    /// Samples are too short even with the largest number.
     TooShort,
     /// Runs failed.
     Failed,
 }
 
 impl IterationsOutcome {
-    /// For people and for files.
+    /// The name of the outcome, for people and for files.
     pub fn words(self) -> &'static str {
         match self {
             IterationsOutcome::Steady => "steady",
@@ -31,18 +31,18 @@ impl IterationsOutcome {
     }
 }
 
-/// A benchmark file and what was found for it.
+/// A benchmark file with its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IterationsOfFile {
     /// `group/name` of the file.
     pub file: String,
-    /// What the search came to.
+    /// The outcome of the search.
     pub outcome: IterationsOutcome,
-    /// The number with its variation: the one that is enough, or the steadiest.
+    /// The number with its variation: the one that is enough, or the steadiest one.
     pub level: Option<Level>,
 }
 
-/// The report; `parameter` is the one that counts iterations.
+/// Builds the report; `parameter` counts the iterations.
 pub fn iterations(files: &[IterationsOfFile], parameter: &str, output: &Output) -> Document {
     let mut document = Document::new("iterations");
     let is_steady = |of: &&IterationsOfFile| of.outcome == IterationsOutcome::Steady;
@@ -63,7 +63,7 @@ pub fn iterations(files: &[IterationsOfFile], parameter: &str, output: &Output) 
     document
 }
 
-/// What the table can be sorted by.
+/// The sort keys of the table.
 pub fn sort_keys() -> Vec<&'static str> {
     columns("n").sort_keys()
 }

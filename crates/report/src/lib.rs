@@ -1,9 +1,9 @@
-//! Findings in, documents out, and documents written down.
+//! Turns findings into documents, and writes documents.
 //!
 //! A report is a function from figures to a [`Document`]; a format renders any document
-//! (`format/`), so that reports and formats add up. The only floor that formats numbers: units are in
-//! `unit.rs`, digits and figures in `figure.rs`, tables in `table.rs`. Start with [`findings`], then
-//! `comparison/` and `format/text/`.
+//! (`format/`), so that reports and formats are independent. This is the only layer that formats
+//! numbers: units are in `unit.rs`, digits and figures in `figure.rs`, tables in `table.rs`. Start
+//! with [`findings`], then `comparison/` and `format/text/`.
 
 mod backfill;
 mod bisect;
@@ -103,11 +103,11 @@ use anyhow::{bail, ensure};
 use charts::{MOST_DRAWN_RUNS, runs_of};
 use speedwell_analysis::Findings;
 
-/// The report of `findings`: the comparison, or the summary where there is nothing to compare, with
+/// Reports `findings`: the comparison, or the summary if there is nothing to compare, with
 /// warnings, failures and charts.
 ///
 /// # Errors
-/// A unit that fits none of the metrics, or a chart that these findings do not have.
+/// If the unit fits none of the metrics, or these findings lack the requested chart.
 pub fn findings(findings: &Findings, output: &Output) -> anyhow::Result<Document> {
     check_unit(findings, output)?;
     let mut document = Document::default();
@@ -116,7 +116,7 @@ pub fn findings(findings: &Findings, output: &Output) -> anyhow::Result<Document
     if findings.summaries.is_empty() && findings.comparisons.is_empty() {
         document.push(Block::Headline("nothing was measured".into()));
     }
-    // In large reports it would take as much memory as the comparison, which is shown without it.
+    // In large reports this takes as much memory as the comparison, which does not need it.
     let summary = || summary::summary(&findings.summaries, output);
     if findings.comparisons.is_empty() {
         let summary = summary();
@@ -165,7 +165,7 @@ fn check_unit(findings: &Findings, output: &Output) -> anyhow::Result<()> {
     )
 }
 
-/// What a report that does not exist yet will be of.
+/// The subject of a report before it exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     /// Runs of one variant.
@@ -178,13 +178,13 @@ pub enum Subject {
     Snippets,
     /// Numbers of iterations of benchmark files.
     Iterations,
-    /// A snippet with more and more workers.
+    /// Snippets by the number of workers.
     SnippetSearch,
-    /// Series from the first iteration on.
+    /// Series recorded from the first iteration.
     Warmup,
     /// A line of revisions.
     Bisection,
-    /// Changes that are measured again.
+    /// Suspected changes measured again.
     Confirmation,
     /// Series along a line of revisions.
     Trend,
@@ -192,15 +192,15 @@ pub enum Subject {
     Changes,
     /// HTTP loads.
     Loads,
-    /// HTTP loads of more and more concurrency.
+    /// HTTP loads of increasing concurrency.
     LoadLevels,
-    /// HTTP loads of higher and higher rates.
+    /// HTTP loads of increasing rate.
     LoadRates,
-    /// Revisions that got their points later.
+    /// Revisions measured after the fact.
     Backfill,
 }
 
-/// Whether the charts of a report follow from what it is of, so that none can be chosen.
+/// Whether a report's charts follow from its subject, so that none can be chosen.
 fn has_own_charts(measured: Subject) -> bool {
     use Subject::*;
     matches!(
@@ -216,10 +216,10 @@ fn has_own_charts(measured: Subject) -> bool {
     )
 }
 
-/// Checks what was typed about a report before anything is measured for it.
+/// Checks the output options of a report before measuring for it.
 ///
 /// # Errors
-/// An unknown column to sort by, or a file that cannot be written.
+/// If a sort column is unknown, or a file cannot be written.
 pub fn check(output: &Output, measured: Subject) -> anyhow::Result<()> {
     files::check(&output.files)?;
     let is_course = matches!(measured, Subject::Trend | Subject::Changes);

@@ -1,6 +1,6 @@
-//! A session that is being measured: how far it is, and what is known so far.
+//! The state of a running session: its progress and preliminary results.
 //!
-//! Decides on words. Which cases may have a verdict already is decided by whoever asks. Start at [`live`].
+//! Decides on wording. Callers decide which cases may have a verdict already. Start at [`live`].
 
 use crate::document::{Block, Chart, Document};
 use crate::figure::{Uncertainty, about, count, duration, quantity, share, spell};
@@ -10,37 +10,37 @@ use speedwell_plot::{Bar, BarCategory, BarChart};
 use speedwell_results::store::{LiveLoad, LoadProgress};
 use std::time::Duration;
 
-/// How far a session is.
+/// The progress of a session.
 #[derive(Debug, Clone, Default)]
 pub struct LiveState {
     /// Its number.
     pub number: i64,
-    /// Whether its process is gone.
+    /// Whether its process has died.
     pub is_killed: bool,
-    /// Slots that are done.
+    /// Slots completed.
     pub done: usize,
-    /// Slots that are planned at most; 0 if that is not known.
+    /// Slots planned at most; 0 if unknown.
     pub planned: usize,
-    /// When it began, in milliseconds since the Unix epoch.
+    /// When it started, in milliseconds since the Unix epoch.
     pub started_unix_ms: i64,
-    /// When something of it was heard last.
+    /// When it last showed activity, in milliseconds since the Unix epoch.
     pub last_sign_unix_ms: i64,
-    /// Now.
+    /// The current time, in milliseconds since the Unix epoch.
     pub now_unix_ms: i64,
-    /// How long a run may take, in milliseconds; 0 if that is not known.
+    /// The time limit of a run, in milliseconds; 0 if unknown.
     pub timeout_ms: u64,
     /// Its cases so far.
     pub cases: Vec<LiveCase>,
 }
 
-/// A case of a session that is being measured.
+/// A case of a running session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveCase {
     /// Its id.
     pub id: String,
     /// Its runs so far.
     pub runs: usize,
-    /// The verdict, if a planned look has given one.
+    /// The verdict, if a planned interim analysis gave one.
     pub verdict: Option<String>,
 }
 
@@ -49,8 +49,8 @@ impl LiveState {
         self.now_unix_ms.saturating_sub(unix_ms).max(0) as u64
     }
 
-    /// Time that the rest would take if it goes on as it began, in milliseconds. An estimate, and no bound: the cases that are
-    /// left may take longer than those that are done.
+    /// Extrapolates the remaining time in milliseconds. Only an estimate, not a bound: the
+    /// remaining cases may take longer than the completed ones.
     fn remaining_ms(&self) -> Option<u64> {
         let left = self.planned.checked_sub(self.done)? as u64;
         let elapsed = self.since(self.started_unix_ms);
@@ -79,7 +79,7 @@ impl LiveState {
     }
 }
 
-/// The report.
+/// Builds the report.
 pub fn live(state: &LiveState) -> Document {
     let mut document = Document::new("live");
     document.push(Block::Headline(state.headline()));
@@ -114,7 +114,7 @@ pub fn live(state: &LiveState) -> Document {
     document
 }
 
-/// Loads that are being carried out, each with its course of the last minute.
+/// Reports running loads, each with its throughput over the last minute.
 pub fn live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
     let mut document = Document::new("loads");
     for load in loads {
@@ -175,7 +175,7 @@ pub fn live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
 
 fn load_title(load: &LiveLoad) -> String {
     let mut words = load.progress.command.iter();
-    // Wherever the program lies.
+    // Skips the path of the program.
     words.next();
     let words: Vec<&str> = words.map(String::as_str).collect();
     format!("speedwell {}", words.join(" "))

@@ -1,4 +1,4 @@
-//! What is to be pushed from here, and what became of it.
+//! The upload queue and the state of its entries.
 
 use crate::doctor::CheckLine;
 use crate::document::{Block, Document};
@@ -6,7 +6,7 @@ use crate::figure::moment;
 use crate::table::{Cell, Column, Columns, Emphasis};
 use speedwell_results::store::{Item, Owed};
 
-/// The list.
+/// Lists the queue.
 pub fn outbox(items: &[Item]) -> Document {
     let mut document = Document::new("outbox");
     if items.is_empty() {
@@ -45,7 +45,7 @@ pub fn outbox(items: &[Item]) -> Document {
     document
 }
 
-/// The line of the outbox among the checks of `doctor`; `None` where nothing is in it that was not sent.
+/// The outbox check of `doctor`; `None` if everything was sent.
 pub fn outbox_check(items: &[Item]) -> Option<CheckLine> {
     let of = |state: Owed| items.iter().filter(|item| item.state == state).count();
     let said = |count: usize, one: &str, many: &str| {

@@ -1,4 +1,4 @@
-//! Where a document goes: standard output in one format, and files each in the kind their name says.
+//! Output destinations: standard output in one format, and files whose names select their format.
 
 use super::files::{self, Written};
 use super::format::{Format, Render, Text};
@@ -11,36 +11,36 @@ use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
-/// What the output options request.
+/// The output options.
 #[derive(Debug, Clone, Default)]
 pub struct Output {
-    /// Files to write, besides standard output. The extension decides the kind.
+    /// Files to write besides standard output, in the format of their extension.
     pub files: Vec<PathBuf>,
-    /// The format of standard output; text if not given.
+    /// The format of standard output; text by default.
     pub format: Option<Format>,
-    /// The unit to show figures in, where it fits; else the one in which they are short.
+    /// The preferred unit for figures that it fits; by default the unit that keeps them short.
     pub unit: Option<UnitChoice>,
-    /// Whether standard output is coloured.
+    /// Whether standard output is colored.
     pub color: bool,
-    /// Columns of the terminal; `None` lays tables out as wide as they are.
+    /// Columns of the terminal; `None` gives tables their natural width.
     pub width: Option<usize>,
-    /// The chart drawn; else those that suit the findings.
+    /// The chart to draw; by default whichever suit the findings.
     pub chart: Option<ChartKind>,
-    /// Whether flame graphs are drawn whatever other charts are.
+    /// Whether to draw flame graphs in addition to the charts.
     pub flames: bool,
-    /// The column, by its key for machines, by which tables are sorted, largest first; with a `-` in
-    /// front smallest first. Tables without it keep their order.
+    /// The machine-readable key of the column to sort tables by, largest first; smallest first with
+    /// a leading `-`. Tables without that column keep their order.
     pub sort: Option<String>,
-    /// How much is said.
+    /// The level of detail.
     pub verbosity: Verbosity,
 }
 
-/// How much a report says.
+/// The level of detail of a report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
     /// The answer and its table.
     Quiet,
-    /// And what is needed to judge it.
+    /// Plus the context to judge it.
     #[default]
     Normal,
     /// Everything.
@@ -48,13 +48,14 @@ pub enum Verbosity {
 }
 
 impl Output {
-    /// Whether a page is among what is to be written.
+    /// Whether any output is an HTML page.
     pub(crate) fn wants_page(&self) -> bool {
         let is_page = |file: &PathBuf| file.extension().is_some_and(|kind| kind == "html");
         self.format == Some(Format::Html) || self.files.iter().any(is_page)
     }
 
-    /// Whom alone it is for, if that is so: columns for others would fill the memory in large reports.
+    /// The only audience of the output, if there is only one: other columns would fill the memory
+    /// in large reports.
     pub(crate) fn audience(&self) -> Option<Audience> {
         match self.format.unwrap_or(Format::Text) {
             _ if !self.files.is_empty() || self.sort.is_some() => None,
@@ -100,7 +101,7 @@ impl Output {
         }
     }
 
-    /// The document with its tables sorted as requested; tables without that column stay as they are.
+    /// The document with its tables sorted as requested; tables without that column are unchanged.
     fn sorted<'d>(&self, document: Cow<'d, Document>) -> Cow<'d, Document> {
         let Some(sort) = &self.sort else {
             return document;
@@ -118,11 +119,12 @@ impl Output {
 }
 
 /// Writes `document` to `stdout` and to every requested file. Returns the files written: a document
-/// with several charts makes `FILE.svg`, `FILE-2.svg` and so on.
+/// with several charts produces `FILE.svg`, `FILE-2.svg` and so on.
 ///
 /// # Errors
-/// A file of unknown kind or an unknown column to sort by (before anything is written), a chart file for a document without a chart,
-/// or a file that cannot be written. A reader of `stdout` that closes it early (`| head`) is no error.
+/// If a file's kind or the sort column is unknown (before anything is written), if a chart file is
+/// requested of a document without a chart, or if a file cannot be written. A reader of `stdout`
+/// that closes it early (`| head`) is not an error.
 pub fn print(
     document: &Document,
     output: &Output,
@@ -147,10 +149,10 @@ pub fn print(
     files::write(&whole, &plan)
 }
 
-/// Checks that the document can be printed, and written to every requested file.
+/// Checks that the document can be printed and written to every requested file.
 ///
 /// # Errors
-/// As for [`print`], as far as nothing has to be written to find out.
+/// As for [`print`], as far as can be checked without writing.
 pub fn check_document(document: &Document, output: &Output) -> anyhow::Result<()> {
     let document = document.whole();
     check_sort(&document, output)?;
@@ -170,10 +172,10 @@ fn check_sort(document: &Document, output: &Output) -> anyhow::Result<()> {
     }
 }
 
-/// Whether what was requested to sort by is among the columns.
+/// Checks that the requested sort column exists.
 ///
 /// # Errors
-/// It is not; the error names those that are.
+/// If it does not exist; the error lists the valid ones.
 pub fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
     let Some(sort) = sort else {
         return Ok(());
@@ -200,7 +202,7 @@ mod tests {
     use crate::table::Table;
     use std::io;
 
-    /// A reader that goes away, or a disk that is full.
+    /// A reader that closes its end, or a full disk.
     struct Broken(ErrorKind);
 
     impl Write for Broken {

@@ -1,6 +1,6 @@
-//! The reports of `fleet status` and `fleet clean`: how far the parcels of a session are, which part of an experiment is where, and
-//! what was removed from machines.
-//! Start at [`fleet_parcels`].
+//! The reports of `fleet status` and `fleet clean`: the progress of a session's parcels, the
+//! machine of each role of an experiment, and what was removed from machines. Start at
+//! [`fleet_parcels`].
 
 use crate::document::{Block, Document};
 use crate::table::{Cell, Column, Columns, Emphasis, Kind};
@@ -8,23 +8,23 @@ use crate::table::{Cell, Column, Columns, Emphasis, Kind};
 /// A parcel of a session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ParcelRow {
-    /// Its place in the session.
+    /// Its position in the session.
     pub place: u32,
     /// Its machine.
     pub machine: String,
     /// `waiting`, `sent`, `running`, `done` or `lost`.
     pub state: String,
-    /// How many cases it has.
+    /// The number of its cases.
     pub cases: usize,
-    /// How many of its blocks are in the store.
+    /// The number of its blocks in the store.
     pub blocks: usize,
-    /// Which attempt at it is the last, from 0.
+    /// The number of the latest attempt, from 0.
     pub attempt: u32,
-    /// What the engine says of it.
+    /// The status reported by the engine.
     pub said: String,
 }
 
-/// The parcels, one a row.
+/// Lists the parcels, one per row.
 pub fn fleet_parcels(rows: &[ParcelRow]) -> Document {
     let mut columns = Columns::new();
     columns.add(Column::words("state", "state"), |row: &ParcelRow| {
@@ -57,22 +57,22 @@ pub fn fleet_parcels(rows: &[ParcelRow]) -> Document {
     document
 }
 
-/// A part of an experiment on its machine.
+/// A role of an experiment on its machine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PartRow {
     /// `target`, `load`, or the name of a service.
     pub part: String,
     /// Its machine.
     pub machine: String,
-    /// Where other machines reach that.
+    /// The address at which other machines reach it.
     pub address: String,
     /// `running`, `interrupted` or `done`.
     pub state: String,
-    /// What the engine says of the machine.
+    /// The status of the machine, reported by the engine.
     pub said: String,
 }
 
-/// The parts of an experiment, one a row.
+/// Lists the roles of an experiment, one per row.
 pub fn fleet_parts(rows: &[PartRow]) -> Document {
     let mut columns = Columns::new();
     columns.add(Column::words("state", "state"), |row: &PartRow| {
@@ -99,7 +99,7 @@ pub fn fleet_parts(rows: &[PartRow]) -> Document {
     document
 }
 
-/// What was removed: the machine, how many sessions, and how many bytes they took.
+/// Lists the cleaned machines: name, number of sessions removed, and their size in bytes.
 pub fn fleet_cleaned(rows: &[(String, u32, u64)]) -> Document {
     let mut columns = Columns::new();
     columns.add(

@@ -1,6 +1,6 @@
-//! Plans before they are measured: every case of one (`--list`), and what a trial of them found (`--test`).
+//! Plans before they are measured: every case (`--list`), and the result of a trial (`--test`).
 //!
-//! In the list nothing is shortened, so that ids can be copied and piped.
+//! The list shortens nothing, so that ids can be copied and piped.
 
 use crate::case_labels::parameters;
 use crate::document::{Block, Document};
@@ -15,13 +15,11 @@ use std::time::Duration;
 pub struct CaseLine {
     /// The case.
     pub case: Case,
-    /// Runs planned, all variants together; at most so many where the number is found while
-    /// measuring.
+    /// Runs planned, over all variants; an upper bound if the number is determined while measuring.
     pub runs: u64,
 }
 
-/// The list, with its sums: the number of runs, which may be an upper bound, and how long they measure where that is
-/// known.
+/// Lists the cases with totals: runs, possibly an upper bound, and measuring time if known.
 pub fn cases(cases: &[CaseLine], is_upper_bound: bool, time: Option<Duration>) -> Document {
     let mut document = Document::new("cases");
     document.push(Block::Table(case_columns().table("cases", cases)));
@@ -60,17 +58,17 @@ fn case_columns() -> Columns<CaseLine> {
 pub struct Trial {
     /// Benchmark files tried.
     pub files: usize,
-    /// Files of which every case worked.
+    /// Files whose cases all worked.
     pub working_files: usize,
-    /// Cases that worked, under each of their variants where it is an experiment.
+    /// Cases that worked; in an experiment, under each of their variants.
     pub cases: usize,
     /// Whether an experiment was tried.
     pub is_experiment: bool,
-    /// What failed, and what cannot run here.
+    /// Cases that failed or cannot run here.
     pub failures: Vec<Failure>,
 }
 
-/// The report of a trial.
+/// Reports a trial.
 pub fn trial(trial: &Trial, output: &Output) -> Document {
     let failed = trial
         .failures
@@ -98,7 +96,7 @@ pub fn trial(trial: &Trial, output: &Output) -> Document {
     document
 }
 
-/// For machines alone: people have the headline.
+/// Machine-readable only: people have the headline.
 fn trial_columns(failed: usize, skipped: usize) -> Columns<Trial> {
     let mut columns = Columns::new();
     columns.add_value("files", |trial: &Trial| trial.files);

@@ -1,6 +1,6 @@
-//! Where throughput stops growing, in words: the answer, the figures of a level, the law, the picture.
+//! Where throughput stops growing: the answer in words, the figures of a level, the law, the chart.
 //!
-//! Loads and codes share it: what a worker does is not known here. Start at [`headline`].
+//! Shared by loads and snippets; does not know what a worker does. Start at [`headline`].
 
 use crate::charts::point_series;
 use crate::document::Chart;
@@ -17,7 +17,7 @@ use speedwell_plot as plot;
 /// of docs/why/derivations.md find it less than nine times of ten then.
 const MOST_NOISE: f64 = 0.15;
 
-/// A throughput with as many digits as its interval supports.
+/// Formats a throughput with as many digits as its interval supports.
 pub fn throughput(standing: &Standing) -> String {
     let known = standing.interval.filter(|interval| interval.low >= 0.0);
     let half = known.map_or(Uncertainty::Unknown, |i| Uncertainty::Half(i.half_width()));
@@ -28,7 +28,7 @@ pub fn throughput(standing: &Standing) -> String {
 pub fn throughput_with_error(standing: &Standing) -> String {
     let interval = standing.interval.filter(|_| standing.throughput > 0.0);
     match interval {
-        // No throughput is below zero: visits that differ so much say nothing of how exact their mean is.
+        // Throughput cannot be negative: such visits do not tell how exact their mean is.
         Some(interval) if interval.low < 0.0 => {
             format!("{} (how exact is unknown)", throughput(standing))
         }
@@ -41,7 +41,7 @@ pub fn throughput_with_error(standing: &Standing) -> String {
     }
 }
 
-/// The answer in a sentence. At the level `spoilt`, if there is one, the work failed.
+/// The answer in a sentence. At the level `spoilt`, if any, the work failed.
 pub fn headline(label: &str, scaling: &Scaling, spoilt: Option<u32>) -> String {
     let Answer {
         standings, is_open, ..
@@ -57,7 +57,7 @@ pub fn headline(label: &str, scaling: &Scaling, spoilt: Option<u32>) -> String {
             "{label}: throughput still grows at {at}, the highest level that was measured: {figure}."
         ),
         (false, _) => {
-            // The nearest level above, unless the best one says more.
+            // The next level up, unless the best level is more informative.
             let above = standings
                 .iter()
                 .find(|one| one.concurrency > knee.concurrency);
@@ -87,7 +87,7 @@ pub fn is_too_noisy(scaling: &Scaling) -> bool {
     scaling.answer.noise.spread > MOST_NOISE
 }
 
-/// What to say of visits that differ so much; `visits` is what they are called.
+/// Warns of visits that differ that much; `visits` is the noun for them.
 pub fn noise_warning(label: &str, scaling: &Scaling, visits: &str) -> Option<String> {
     is_too_noisy(scaling).then(|| {
         format!(
@@ -98,7 +98,7 @@ pub fn noise_warning(label: &str, scaling: &Scaling, visits: &str) -> Option<Str
     })
 }
 
-/// From the best of the levels below to this one.
+/// The change from the best lower level to this one.
 pub fn change_cell(standing: Option<&Standing>) -> Cell {
     let change = standing.and_then(|standing| standing.change);
     let words = change.map(|change| {
@@ -112,7 +112,7 @@ pub fn change_cell(standing: Option<&Standing>) -> Cell {
     Cell::figure(change.map(|change| change.ratio - 1.0)).shown(words.unwrap_or_default())
 }
 
-/// How a level stands, and which one is the answer; a level without standing failed.
+/// The status of a level, with a mark on the answer; a level without standing failed.
 pub fn standing_cell(standing: Option<&Standing>, is_knee: bool) -> Cell {
     let name = standing.map_or("failed", |standing| status_name(standing.status));
     Cell::value(name).shown(if is_knee { "◀ here" } else { name })
@@ -127,7 +127,7 @@ fn status_name(status: Status) -> &'static str {
     }
 }
 
-/// Everything with every digit; what was measured is named by `key`.
+/// All figures with every digit; `key` names the measured item.
 pub fn for_machines(key: &str, label: &str, scaling: Option<&Scaling>) -> Value {
     let answer = scaling.map(|scaling| &scaling.answer);
     json!({
@@ -142,7 +142,7 @@ pub fn for_machines(key: &str, label: &str, scaling: Option<&Scaling>) -> Value 
     })
 }
 
-/// What the law says of the levels.
+/// Describes how the law fits the levels.
 pub fn sentence(scaling: &Scaling) -> String {
     let usl = match &scaling.curve {
         Err(why) => return format!("No Universal Scalability Law: {}.", refusal(why)),
@@ -167,8 +167,8 @@ pub fn sentence(scaling: &Scaling) -> String {
     )
 }
 
-/// A curve that leaves the intervals of many levels describes them only roughly, whatever it explains: of all
-/// intervals of 95 % one in twenty may be missed.
+/// Warns of a curve that misses the intervals of many levels, whatever variance it explains: 95 %
+/// intervals may miss one level in twenty.
 fn misfit(scaling: &Scaling) -> String {
     let standings = &scaling.answer.standings;
     let is_missed = |standing: &&Standing| {
@@ -188,7 +188,7 @@ fn misfit(scaling: &Scaling) -> String {
     }
 }
 
-/// A curve says little of what lies outside of its data.
+/// Warns of a peak outside the data, where a curve says little.
 fn beyond(scaling: &Scaling, peak: f64) -> &'static str {
     let highest = scaling.answer.standings.last();
     let is_beyond = highest.is_some_and(|highest| peak > f64::from(highest.concurrency));
@@ -223,7 +223,7 @@ fn half(error: Option<f64>) -> Uncertainty {
     error.map_or(Uncertainty::Unknown, Uncertainty::Half)
 }
 
-/// `0.0268 ± 0.0033`, the standard error behind the sign; a parameter at its bound is 0.
+/// Formats `0.0268 ± 0.0033`, with the standard error; a parameter at its bound is 0.
 fn parameter(parameter: &Parameter) -> String {
     match parameter.error {
         None => "0".to_owned(),
@@ -238,7 +238,7 @@ fn parameter(parameter: &Parameter) -> String {
     }
 }
 
-/// The same with every digit.
+/// The law with every digit.
 pub fn law_for_machines(scaling: &Scaling) -> Value {
     let known = |parameter: &Parameter| json!({"value": parameter.value, "error": parameter.error});
     match &scaling.curve {
@@ -253,7 +253,7 @@ pub fn law_for_machines(scaling: &Scaling) -> Value {
     }
 }
 
-/// Points of the fitted curve: enough to look round.
+/// Points of the fitted curve, enough to look smooth.
 const CURVE_POINTS: u32 = 96;
 
 /// Every visit of every level.
@@ -264,7 +264,7 @@ fn visits(scaling: &Scaling) -> Vec<plot::Point> {
         .collect()
 }
 
-/// The chart of what is called `label`; `y` names what is counted.
+/// Draws the chart of `label`; `y` names the counted quantity.
 pub fn throughput_chart(label: &str, scaling: &Scaling, y: &str) -> Chart {
     let standings = &scaling.answer.standings;
     let measured = standings.iter().map(|one| plot::Point {

@@ -1,4 +1,4 @@
-//! The report of one session, whatever it measured: what `speedwell report @N` prints and what a page of the server shows.
+//! The report of one session of any kind, for `speedwell report @N` and a server's page.
 //!
 //! Decides which kind of report suits a session. Start at [`whole`].
 
@@ -16,22 +16,23 @@ use speedwell_suite::experiment::Experiment;
 #[cfg(test)]
 mod by_cases_tests;
 
-/// Which parameter study is wanted, if any.
+/// The requested parameter study, if any.
 #[derive(Debug, Clone, Default)]
 pub struct StudyChoice {
-    /// The parameter whose influence is shown.
+    /// The parameter on the x axis.
     pub x_axis: Option<String>,
-    /// One line for each value of this parameter.
+    /// The parameter with one line per value.
     pub by: Option<String>,
-    /// Whether the axis of the parameter is logarithmic.
+    /// Whether the x axis is logarithmic.
     pub log: bool,
 }
 
-/// Everything that is said of a session by itself, with its circumstances; `mark` adds what is known besides. The name is
-/// shown where there are several.
+/// Builds the full report of a single session, with its circumstances; `mark` adds what is known
+/// from elsewhere. The name is shown if there are several sessions.
 ///
 /// # Errors
-/// Parameters or metrics that it does not have, a chart or unit that does not fit, loads that cannot be read.
+/// If the session lacks a requested parameter or metric, if a chart or unit does not fit, or if
+/// loads cannot be read.
 pub fn whole(
     (name, session): (Option<&str>, &Session),
     study: &StudyChoice,
@@ -39,7 +40,7 @@ pub fn whole(
     output: &Output,
     mark: impl FnOnce(&mut Findings),
 ) -> anyhow::Result<Document> {
-    // Where something about metrics, studies or certain charts was asked for, that is about runs.
+    // Options about metrics, studies or certain charts ask for the report of the runs.
     let asks_for_runs =
         study.x_axis.is_some() || !settings.metrics.is_empty() || output.chart.is_some();
     let settings = &widened(settings, session);
@@ -57,11 +58,12 @@ pub fn whole(
     Ok(document)
 }
 
-/// The same for a session whose runs need not be in memory together: `header` is the session without them, `runs` their
-/// number, `parts` hands them out as [`analysis::analyse_in_parts`] wants them. Of such a session there are no studies.
+/// The same for a session too large to hold all runs in memory: `header` is the session without its
+/// runs, `runs` their number, and `parts` supplies them as [`analysis::analyse_in_parts`] requires.
+/// Studies are not supported.
 ///
 /// # Errors
-/// Metrics that it does not have, a chart or unit that does not fit, and those of `parts`.
+/// If the session lacks a requested metric, if a chart or unit does not fit, or if `parts` fails.
 pub fn in_parts(
     (header, runs): (&Session, usize),
     parts: impl Fn(&mut dyn FnMut(&Session)) -> anyhow::Result<()>,
@@ -78,8 +80,8 @@ pub fn in_parts(
     Ok(document)
 }
 
-/// The same settings with all metrics, for a load test of another tool by itself: its times are asked
-/// for as much as its rate.
+/// Widens the settings to all metrics for a single load test of another tool: its times matter as
+/// much as its rate.
 fn widened(settings: &Settings, session: &Session) -> Settings {
     let is_load = session.metric("latency_p50").is_some();
     let is_alone = session.design.stopping == Stopping::Fixed { runs: 1 };
@@ -93,10 +95,10 @@ fn widened(settings: &Settings, session: &Session) -> Settings {
     }
 }
 
-/// The report that is asked for: a study with `--x-axis`, else what suits the findings.
+/// Builds the requested report: a study with `--x-axis`, otherwise whatever suits the findings.
 ///
 /// # Errors
-/// An unknown parameter, or a chart or unit that does not fit.
+/// If a parameter is unknown, or a chart or unit does not fit.
 pub fn document_of(
     session: &Session,
     findings: &Findings,
@@ -141,7 +143,7 @@ pub fn document_of(
     }
 }
 
-/// The report of snippets, which have more to tell than one metric.
+/// Reports snippets, which have more figures than one metric.
 fn snippets(
     session: &Session,
     findings: &Findings,
@@ -172,11 +174,12 @@ fn snippets(
     Ok(document)
 }
 
-/// The report of a session whose runs were these HTTP loads. A single load speaks for itself: it has more to say than the
-/// medians of one value each. Repeated ones are runs like any others, and their details stand behind them.
+/// Reports a session whose runs were these HTTP loads. A single load gets its own report, which has
+/// more to say than medians of one value each. Repeated loads are reported like any other runs,
+/// followed by their details.
 ///
 /// # Errors
-/// A unit or chart that does not fit.
+/// If a unit or chart does not fit.
 pub fn load_document(
     session: &Session,
     loads: &[LoadFindings<'_>],
@@ -199,7 +202,7 @@ pub fn load_document(
     Ok(document)
 }
 
-/// The limits that were set when the session was measured: the search for a rate was held against them.
+/// The limits that were set for the session; a search for a rate used them.
 fn conditions(session: &Session) -> Vec<Condition> {
     let parsed = |text: &String| text.parse().ok();
     if !session.design.conditions.is_empty() {
@@ -210,7 +213,7 @@ fn conditions(session: &Session) -> Vec<Condition> {
             .filter_map(parsed)
             .collect();
     }
-    // Sessions of earlier versions hold them only among the words typed.
+    // Older sessions have them only in the command line.
     let mut words = session.command.iter();
     let mut found = Vec::new();
     while let Some(word) = words.next() {

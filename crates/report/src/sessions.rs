@@ -6,20 +6,20 @@ use crate::table::{Cell, Column, Columns, Emphasis, Kind};
 use speedwell_model::State;
 use speedwell_results::store::Overview;
 
-/// Some of the stored sessions.
+/// A page of the stored sessions.
 #[derive(Debug, Clone, Copy)]
 pub struct Page<'a> {
     /// The sessions shown.
     pub sessions: &'a [Overview],
-    /// Which page it is, from 1 for the newest ones.
+    /// The page number; page 1 has the newest sessions.
     pub number: u32,
-    /// How many sessions there are.
+    /// The total number of sessions.
     pub all: usize,
-    /// Whether there may be others, which were not asked for.
+    /// Whether the list is filtered, so that there may be other sessions.
     pub is_chosen: bool,
 }
 
-/// The list.
+/// Lists the sessions.
 pub fn sessions(page: &Page<'_>) -> Document {
     let sessions = page.sessions;
     let mut document = Document::new("sessions");
@@ -69,7 +69,7 @@ fn columns() -> Columns<Overview> {
         } else {
             state(session.state)
         };
-        // The usual state is not worth a word.
+        // The usual state needs no word.
         let is_usual = session.state == State::Complete;
         Cell::value(word)
             .shown(if is_usual { "" } else { word })
@@ -110,7 +110,7 @@ fn columns() -> Columns<Overview> {
     columns
 }
 
-/// The columns of the code that was measured; `+` is a checkout with uncommitted changes.
+/// Adds the columns of the measured code; `+` marks a checkout with uncommitted changes.
 fn add_origin(columns: &mut Columns<Overview>) {
     columns.add(
         Column::words("revision", "revision").expendable(4),
@@ -132,8 +132,8 @@ fn add_origin(columns: &mut Columns<Overview>) {
     });
 }
 
-/// The names of the variants. Loads that are not compared have one that nobody named; they go by their addresses, as
-/// in other reports.
+/// The names of the variants. Loads that are not compared have a single, unnamed variant; they are
+/// listed by address, as in other reports.
 fn variants(session: &Overview) -> String {
     match &*session.variants {
         [only] if only == "default" && !session.loads.is_empty() => session.loads.join(" "),
@@ -145,17 +145,17 @@ fn variants(session: &Overview) -> String {
     }
 }
 
-/// Variants that are named; a bisection has one for each revision that it looked at.
+/// Most variants that are named; a bisection has one per tested revision.
 const MOST_VARIANTS: usize = 4;
 
-/// The words typed, the program without its folders.
+/// The command line, without the path of the program.
 fn spoken(command: &[String]) -> String {
     let Some((program, words)) = command.split_first() else {
         return String::new();
     };
     let program = program.rsplit('/').next().unwrap_or_default();
     let line = [&[program.to_owned()], words].concat().join(" ");
-    // Code may have several lines.
+    // Code may span several lines.
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

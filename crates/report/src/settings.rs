@@ -1,4 +1,5 @@
-//! What a server is set to: its projects, its tokens, and who did what. The command line and the page say the same.
+//! The configuration of a server: its projects, its tokens and the audit log. The command line and
+//! the page show the same.
 
 use crate::document::{Block, Document};
 use crate::figure::{Uncertainty, count, moment, quantity, spell};
@@ -10,34 +11,34 @@ use speedwell_results::store::{AuditLine, StoredToken};
 pub struct ServedProject {
     /// Its name.
     pub name: String,
-    /// Whether it is read without a token.
+    /// Whether it can be read without a token.
     pub is_public: bool,
-    /// How many sessions it has.
+    /// The number of its sessions.
     pub sessions: usize,
-    /// The size of its file, if it is one.
+    /// The size of its file, if it has one.
     pub bytes: Option<u64>,
-    /// Where the server comments on pull requests.
+    /// The forge on whose pull requests the server comments.
     pub forge: Option<String>,
 }
 
-/// What a server is set to.
+/// The configuration of a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings<'a> {
     /// The version of the program.
     pub version: &'a str,
-    /// What keeps the results.
+    /// A description of the store.
     pub store: &'a str,
-    /// Now, in milliseconds since the Unix epoch.
+    /// The current time, in milliseconds since the Unix epoch.
     pub now_unix_ms: i64,
     /// The projects.
     pub projects: &'a [ServedProject],
     /// The tokens.
     pub tokens: &'a [StoredToken],
-    /// The newest lines of the audit, the newest first.
+    /// The latest audit entries, newest first.
     pub audit: &'a [AuditLine],
 }
 
-/// All of it.
+/// Reports all settings.
 pub fn settings(settings: &Settings<'_>) -> Document {
     let mut document = Document::new("settings");
     let now = settings.now_unix_ms;
@@ -62,7 +63,7 @@ pub fn settings(settings: &Settings<'_>) -> Document {
     document
 }
 
-/// The projects of a server.
+/// Lists the projects of a server.
 pub fn projects_served(projects: &[ServedProject]) -> Document {
     let mut document = Document::new("projects");
     let mut columns = Columns::<ServedProject>::new();
@@ -95,7 +96,7 @@ pub fn projects_served(projects: &[ServedProject]) -> Document {
     document
 }
 
-/// The tokens of a server, of which nothing shown is secret.
+/// Lists the tokens of a server; shows no secrets.
 pub fn tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
     let mut document = Document::new("tokens");
     if tokens.is_empty() {
@@ -143,7 +144,7 @@ pub fn tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
         move |token| time(token.expires_unix_ms),
     );
     columns.add(
-        // It is kept by the hour, which may have begun before the token was made.
+        // Stored by the hour, so it may predate the token.
         Column::words("used_unix_ms", "last used (UTC, by the hour)"),
         move |token| time(token.used_unix_ms.map(|at| at.max(token.created_unix_ms))),
     );
@@ -157,7 +158,7 @@ fn listed(names: &Option<Vec<String>>) -> Cell {
         .map_or_else(|| Cell::words("all"), |names| Cell::words(names.join(", ")))
 }
 
-/// Who did what.
+/// Lists the audit log: who did what.
 pub fn audit(lines: &[AuditLine]) -> Document {
     let mut document = Document::new("audit");
     if lines.is_empty() {

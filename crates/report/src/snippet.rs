@@ -1,7 +1,7 @@
-//! What snippets showed: the comparison if there are several, and the figures of each; or where throughput stops
-//! growing as workers are added.
+//! The report of snippets: the comparison if there are several, and the figures of each; or where
+//! throughput stops growing as workers are added.
 //!
-//! Decides what is said where; what the figures mean is decided in `analysis`. Start at [`document`].
+//! Decides on wording and order; `analysis` interprets the figures. Start at [`document`].
 
 use super::output::{Output, Verbosity};
 use super::{Uncertainty, failures};
@@ -15,19 +15,19 @@ use speedwell_analysis::snippet::{MOST_DISTURBANCE, SnippetFigures, SnippetLevel
 use speedwell_analysis::{Findings, LayoutSpread};
 use speedwell_model::Estimate;
 
-/// Said below the table of figures.
+/// The note below the table of figures.
 const EXPLANATION: &str = "median, p5: time of an iteration and worker in the median batch and in the one that a \
     twentieth is quicker than; mean: the same over all of the time; disturbance: mean divided by median.";
 
-/// Added where commands were executed by a shell.
+/// Added if commands were run by a shell.
 const SHELL: &str = " shell: what the shell takes to do nothing, which is part of all times, user and system included; own cpu: user and system together without \
     the shell's, where that is more than noise.";
 
-/// Said below a search.
+/// The note below a search.
 const SEARCHED: &str = "The answer is the lowest concurrency whose throughput is statistically indistinguishable from the highest. ± and [ ] \
     are 95 % intervals from the visits of all levels together, which were made in one process.";
 
-/// The report of snippets that were measured one by one or compared. `compared` is the document of the comparison.
+/// Reports snippets measured individually or compared; `compared` is the comparison's document.
 pub fn document(
     figures: &[SnippetFigures],
     warnings: &[String],
@@ -72,7 +72,7 @@ pub fn document(
     document
 }
 
-/// What is not the answer itself: where that alone is wanted, people look it up elsewhere, and files have it.
+/// Moves everything but the answer to an appendix in quiet mode; files still contain it.
 fn aside(blocks: Vec<Block>, is_quiet: bool) -> Vec<Block> {
     if is_quiet && !blocks.is_empty() {
         vec![Block::Appendix {
@@ -92,14 +92,14 @@ fn heading(text: &str) -> Block {
     }
 }
 
-/// What the columns of the figures are.
+/// Explains the columns of figures.
 fn explanation(figures: &[SnippetFigures]) -> String {
     let in_shell = figures.iter().any(|one| one.shell_ns.is_some());
     let shell = if in_shell { SHELL } else { "" };
     format!("{EXPLANATION}{shell}")
 }
 
-/// The report of snippets at several numbers of workers.
+/// Reports snippets at several numbers of workers.
 pub fn search(levels: &[SnippetLevels], findings: &Findings, output: &Output) -> Document {
     let mut document = Document::new("code");
     for one in levels {
@@ -202,7 +202,7 @@ fn table(figures: &[SnippetFigures]) -> Table {
     columns(with_workers, with_cpu).table("codes", figures)
 }
 
-/// What the tables can be sorted by.
+/// The sort keys of the tables.
 pub fn sort_keys() -> Vec<&'static str> {
     columns(true, true).sort_keys()
 }
@@ -273,7 +273,7 @@ fn add_figures(columns: &mut Columns<SnippetFigures>) {
     });
 }
 
-/// A level and how it stands.
+/// A level with its standing, and whether it is the answer.
 type Row = (SnippetFigures, Option<Standing>, bool);
 
 fn levels_table(levels: &SnippetLevels) -> Table {
@@ -288,7 +288,7 @@ fn levels_table(levels: &SnippetLevels) -> Table {
     level_columns().table("levels", &rows)
 }
 
-/// What the table of a search can be sorted by.
+/// The sort keys of the table of a search.
 pub fn search_sort_keys() -> Vec<&'static str> {
     level_columns().sort_keys()
 }

@@ -1,7 +1,7 @@
-//! The comparison of results that exist, from one session or several: what `speedwell compare` prints of stored sessions and
-//! files, and what a page of the server shows.
+//! Compares existing results of one session or several: what `speedwell compare` prints for stored
+//! sessions and files, and what a server's page shows.
 //!
-//! Decides what is compared with what and which circumstances are shown. Start at [`compare`].
+//! Decides on the pairs to compare and the circumstances to show. Start at [`compare`].
 
 use crate::document::Document;
 use crate::figure::spell;
@@ -11,14 +11,14 @@ use anyhow::bail;
 use speedwell_analysis::{self as analysis, Findings, Settings};
 use speedwell_model::{Failure, Session, Value};
 
-/// A label, a session, and which variant of it takes part.
+/// A label, a session, and the variant of it that takes part.
 pub type Labelled<'a> = (String, &'a Session, Option<String>);
 
-/// The findings of a comparison: of several sources with each other, the first being the baseline; of one, of its variants.
+/// Compares several sources, the first being the baseline, or the variants of a single one.
 ///
 /// # Errors
-/// The only source has a single variant, or one is a search and another is not: a rate that a search tried on its way
-/// would pass for a load of that rate.
+/// If the only source has a single variant, or if only some sources are searches: a rate that a
+/// search tried on its way would pass for a load of that rate.
 pub fn compare(sources: &[Labelled<'_>], settings: &Settings) -> anyhow::Result<Findings> {
     let searches = sources.iter().filter(|(_, session, _)| is_search(session));
     if (1..sources.len()).contains(&searches.count())
@@ -32,10 +32,10 @@ pub fn compare(sources: &[Labelled<'_>], settings: &Settings) -> anyhow::Result<
     }
 }
 
-/// The report of a comparison, with the circumstances of every session in it.
+/// Reports a comparison, with the circumstances of every session in it.
 ///
 /// # Errors
-/// A parameter, chart or unit that does not fit.
+/// If a parameter, chart or unit does not fit.
 pub fn document(
     sources: &[Labelled<'_>],
     findings: &Findings,
@@ -51,10 +51,10 @@ pub fn document(
     Ok(document)
 }
 
-/// Refuses a comparison without a single row.
+/// Rejects a comparison without rows.
 ///
 /// # Errors
-/// No case has results on both sides.
+/// If no case has results on both sides.
 pub fn check(findings: &Findings, sources: &[Labelled<'_>]) -> anyhow::Result<()> {
     if findings
         .comparisons
@@ -75,7 +75,7 @@ pub fn check(findings: &Findings, sources: &[Labelled<'_>]) -> anyhow::Result<()
     Ok(())
 }
 
-/// Whether a session is a load that looked for its rate or its concurrency itself.
+/// Whether the session is a load that searched for its rate or its concurrency.
 fn is_search(session: &Session) -> bool {
     let words = &session.command;
     let is_max = |pair: &[String]| {
@@ -85,7 +85,7 @@ fn is_search(session: &Session) -> bool {
     words.windows(2).any(is_max) || words.iter().any(|word| joined.contains(&word.as_str()))
 }
 
-/// Why loads have no case in common: one was at a rate, for example, and the other a search.
+/// Explains why loads share no case: for example, one had a fixed rate and the other was a search.
 fn unlike_loads(sources: &[Labelled<'_>]) -> Option<String> {
     let described = sources
         .iter()
@@ -102,7 +102,7 @@ fn unlike_loads(sources: &[Labelled<'_>]) -> Option<String> {
     ))
 }
 
-/// At which paces a session loaded.
+/// The rates and concurrencies at which a session sent load.
 #[derive(Debug, PartialEq)]
 struct Paces {
     rates: Vec<f64>,
@@ -132,7 +132,7 @@ impl Paces {
     }
 }
 
-/// The paces of a session that holds loads only.
+/// The paces of a session; `None` unless all its runs are loads.
 fn paces(session: &Session) -> Option<Paces> {
     let are_loads = session.runs.iter().all(|run| run.load.is_some());
     if session.runs.is_empty() || !are_loads {
@@ -156,7 +156,7 @@ fn paces(session: &Session) -> Option<Paces> {
     })
 }
 
-/// What failed, how, and how it is repeated; `None` if nothing did.
+/// The failure, how it occurred and how to repeat it; `None` if nothing failed.
 fn failed_side(failures: &[Failure]) -> Option<String> {
     let lost = || failures.iter().filter(|failure| !failure.cause.is_skip());
     let first = lost().next()?;
@@ -174,7 +174,7 @@ fn failed_side(failures: &[Failure]) -> Option<String> {
     ))
 }
 
-/// The sessions behind the sources, each once, by name where there are several.
+/// The sessions behind the sources, each once, with names if there are several.
 fn once<'a>(sources: &'a [Labelled<'_>]) -> Vec<(Option<&'a str>, &'a Session)> {
     let mut sessions: Vec<(Option<&str>, &Session)> = Vec::new();
     for (label, session, _) in sources {

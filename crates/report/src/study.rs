@@ -1,5 +1,5 @@
-//! A parameter study as a table: one block of rows per line, one row per x value, with the step from
-//! the value before and the scaling exponents.
+//! Parameter studies as tables: one group of rows per line, one row per x value, with the step from
+//! the previous value and the scaling exponents.
 
 use super::output::Output;
 use super::unit::Scale;
@@ -12,16 +12,16 @@ use serde_json::json;
 use speedwell_analysis::{Study, StudyPoint, StudyStep};
 use speedwell_model::{Case, Value};
 
-/// The name of the table, for machines.
+/// The machine-readable name of the table.
 pub const TABLE: &str = "points";
 
-/// Said of points whose mean is a poor summary.
+/// The footnote for points whose mean is a poor summary.
 const SKEWED: &str = "the runs of this point are skewed: the median tells more than the mean";
 
-/// The report of a study. `log` draws the x axis so that doubling is always the same distance.
+/// Reports a study; `log` makes the x axis logarithmic.
 ///
 /// # Errors
-/// A chart kind that a study does not have.
+/// If a study has no chart of the requested kind.
 pub fn study(study: &Study, log: bool, output: &Output) -> anyhow::Result<Document> {
     let mut document = Document::new("study");
     document.push_warnings(&study.warnings);
@@ -38,7 +38,7 @@ pub fn study(study: &Study, log: bool, output: &Output) -> anyhow::Result<Docume
     Ok(document)
 }
 
-/// A point with the step that leads to it.
+/// A point with the step to it.
 struct PointLine<'a> {
     study: &'a Study,
     point: &'a StudyPoint,
@@ -48,7 +48,7 @@ struct PointLine<'a> {
 }
 
 impl PointLine<'_> {
-    /// The bare spelling of `stored` with the digits of the mean.
+    /// Formats `stored` with the digits of the mean, without the unit.
     fn shown(&self, stored: f64) -> String {
         let mean = &self.point.mean;
         let place = self.scale.place(mean.value, uncertainty_of(mean));
@@ -116,7 +116,7 @@ fn exponent_of(study: &Study, line: &str) -> Option<f64> {
         .and_then(|(_, exponent)| *exponent)
 }
 
-/// What the table can be sorted by.
+/// The sort keys of the table.
 pub fn sort_keys() -> Vec<&'static str> {
     columns("x").sort_keys()
 }
@@ -142,7 +142,7 @@ fn columns<'a>(x_axis: &str) -> Columns<PointLine<'a>> {
     });
     columns.add(Column::figure("cases", "cases").expendable(3), |line| {
         let cell = Cell::count(line.point.cases as u64);
-        // Without anything averaged over, every point is one case.
+        // If nothing is averaged over, every point is one case.
         if line.study.aggregated.is_empty() {
             cell.shown("")
         } else {
@@ -158,7 +158,7 @@ fn columns<'a>(x_axis: &str) -> Columns<PointLine<'a>> {
 }
 
 fn json_of(value: &Value) -> serde_json::Value {
-    // A value has the same form here as among the parameters of a case.
+    // Values have the same form here as in the parameters of a case.
     parameters(&Case::new("", vec![("x".into(), value.clone())]))["x"].clone()
 }
 
@@ -180,7 +180,7 @@ fn add_shown(columns: &mut Columns<PointLine<'_>>) {
     columns.add_text(Column::words("mark", ""), |line| line.mark.clone());
 }
 
-/// From the x value before to this one.
+/// Adds the step from the previous x value.
 fn add_step(columns: &mut Columns<PointLine<'_>>) {
     columns.add(Column::figure("step_ratio", "step"), |line| {
         Cell::shown_figure(line.step.map(|step| step.ratio), |ratio| {

@@ -1,7 +1,7 @@
-//! What was measured, without comparing: one row per case (and variant) of each metric.
+//! Results without a comparison: one row per case (and variant) of each metric.
 //!
-//! Where there is a single case with several metrics (a load test, a one-liner), the metrics are the
-//! rows of one table. Start at [`summary`]; a row is prepared by [`prepare`].
+//! A single case with several metrics (a load test, a one-liner) gets one table with the metrics as
+//! rows. Start at [`summary`]; [`prepare`] prepares the rows.
 
 use crate::case_labels::{CaseLabels, Line as LabelLine, add_case_columns, labelled_rows};
 use crate::document::{Block, Document};
@@ -18,14 +18,14 @@ use speedwell_analysis::CaseSummary;
 use speedwell_model::{Better, Estimate, Figure as Recorded, Metric};
 use std::sync::Arc;
 
-/// Said below the tables.
+/// The note below the tables.
 const EXPLANATION: &str = "median over the runs with its interval; CV: standard deviation of the \
                            runs divided by their mean; time: of one iteration of one worker.";
 
-/// The name of the table, for machines.
+/// The machine-readable name of the table.
 pub const TABLE: &str = "summaries";
 
-/// The summaries, without failures, warnings and charts, which all reports share.
+/// Reports the summaries, without the failures, warnings and charts that all reports share.
 pub fn summary(summaries: &[CaseSummary], output: &Output) -> Document {
     let mut document = Document::new("summary");
     if let [only] = summaries {
@@ -42,7 +42,7 @@ pub fn summary(summaries: &[CaseSummary], output: &Output) -> Document {
     document
 }
 
-/// What the table can be sorted by.
+/// The sort keys of the table.
 pub fn sort_keys() -> Vec<&'static str> {
     columns("", Verbosity::Normal).sort_keys()
 }
@@ -135,7 +135,7 @@ fn by_metric(section: &Section<'_>) -> (String, Vec<LabelLine>) {
     )
 }
 
-/// What all rows share, in words.
+/// The caption: what all rows share.
 fn line_of_caption(
     metric: Option<&Metric>,
     unit: Option<String>,
@@ -147,7 +147,7 @@ fn line_of_caption(
         words.push(in_unit(&metric.name, unit.as_deref().unwrap_or_default()));
         words.push(direction(metric.better).to_owned());
     }
-    // The count was spelled by `prepare`; only 1 has a different noun.
+    // `prepare` formatted the count; only 1 takes the singular.
     words.extend(runs.map(|runs| {
         if runs == "1" {
             count(1, "run", "")
@@ -163,7 +163,7 @@ fn line_of_caption(
     Some(words.join(", ")).filter(|line| !line.is_empty())
 }
 
-/// All columns; `names` is the heading of the rows' names.
+/// All columns; `names` is the heading of the row names.
 fn columns<'a>(names: &str, verbosity: Verbosity) -> Columns<Line<'a>> {
     let mut columns = Columns::new();
     columns.add(
@@ -197,7 +197,7 @@ fn columns<'a>(names: &str, verbosity: Verbosity) -> Columns<Line<'a>> {
     columns
 }
 
-/// How often runs were disturbed, where that is often, and for machines what the kernel said of them.
+/// Adds how often runs were disturbed, if frequent; for machines, the kernel's figures.
 fn add_disturbance(columns: &mut Columns<Line<'_>>) {
     let disturbed = Column::figure("disturbed_shown", "disturbed").for_people();
     columns.add(disturbed.expendable(5), |line| {
@@ -215,7 +215,7 @@ fn add_disturbance(columns: &mut Columns<Line<'_>>) {
     }
 }
 
-/// The figure itself.
+/// Adds the figure itself.
 fn add_centre(columns: &mut Columns<Line<'_>>) {
     columns.add(Column::words("variant", "variant"), |line| {
         Cell::value(line.summary.variant.to_string()).shown(line.variant.clone())
@@ -241,7 +241,7 @@ fn add_centre(columns: &mut Columns<Line<'_>>) {
     );
 }
 
-/// How much the runs differ.
+/// Adds the spread of the runs.
 fn add_spread(columns: &mut Columns<Line<'_>>) {
     columns.add(Column::figure("cv_shown", "CV").for_people(), |line| {
         Cell::shown_figure(line.summary.variation, share)
@@ -285,10 +285,10 @@ fn most(summary: &CaseSummary) -> Option<f64> {
     summary.runs.iter().map(|run| run.value).reduce(f64::max)
 }
 
-/// The key of a column for machines, and its figure.
+/// The key of a machine-readable column, and its figure.
 type Figure = (&'static str, fn(&CaseSummary) -> Option<f64>);
 
-/// Figures for machines with all their digits.
+/// Machine-readable figures with all digits.
 const FIGURES: [Figure; 10] = [
     ("runs", |summary| Some(summary.runs.len() as f64)),
     ("median", |summary| Some(summary.center.value)),
@@ -302,7 +302,7 @@ const FIGURES: [Figure; 10] = [
     ("outliers", |summary| Some(summary.outliers.len() as f64)),
 ];
 
-/// An end of the interval; below 6 runs there is none, and both ends equal the median.
+/// A bound of the interval; with fewer than 6 runs there is none, and both equal the median.
 fn known(summary: &CaseSummary, end: f64) -> Option<f64> {
     (summary.center.low < summary.center.high || summary.variation == Some(0.0)).then_some(end)
 }
@@ -311,32 +311,32 @@ fn known(summary: &CaseSummary, end: f64) -> Option<f64> {
 pub struct Line<'a> {
     /// Its figures.
     pub summary: &'a CaseSummary,
-    /// What it is called in its table.
+    /// Its name in the table.
     pub name: Name,
     /// How its figures are shown.
     pub scale: Scale,
     /// The last decimal place of its figures.
     pub place: i32,
-    /// The unit, unless the caption says it.
+    /// The unit; empty if it is in the caption.
     pub unit: String,
-    /// The number of runs, unless the caption says it.
+    /// The number of runs; empty if it is in the caption.
     pub runs: String,
-    /// The variant, unless the caption says it.
+    /// The variant; empty if it is in the caption.
     pub variant: String,
-    /// Mean time of one iteration of one worker in nanoseconds and as text, where it is known.
+    /// Mean time per iteration and worker, in nanoseconds and as text, if known.
     pub time: Option<(f64, String)>,
-    /// Marks of the footnotes.
+    /// Footnote marks.
     pub marks: String,
 }
 
 impl Line<'_> {
-    /// The bare spelling of `stored` with the digits of the line.
+    /// Formats `stored` with the digits of the line, without the unit.
     fn shown(&self, stored: f64) -> String {
         self.scale.bare(stored, self.place)
     }
 }
 
-/// The lines of one table, in the order given; with one unit for all if they are `alike`.
+/// Prepares the lines of one table, in the order given; with a common unit if they are `alike`.
 pub fn prepare<'a>(
     section: &[&'a CaseSummary],
     alike: bool,
@@ -395,8 +395,8 @@ fn common_scale(section: &[&CaseSummary], choice: Option<UnitChoice>) -> Option<
     Some(scale.keeping_counts(unit, figures, choice))
 }
 
-/// Time per iteration and worker: the workers that share a throughput are counted by the parameter
-/// `concurrency`, one without it.
+/// Time per iteration and worker. The parameter `concurrency` is the number of workers that share a
+/// throughput; without it there is one.
 fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Option<(f64, String)> {
     let metric = &summary.metric;
     if metric.name != Metric::THROUGHPUT || metric.better != Better::Higher {
@@ -414,7 +414,7 @@ fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Opti
     Some((time_ns, text))
 }
 
-/// The answer of a single summary: `g/a.js: 1.234 M/s [1.221, 1.240], 810 ns per iteration`.
+/// The answer for a single summary: `g/a.js: 1.234 M/s [1.221, 1.240], 810 ns per iteration`.
 pub fn sentence(summary: &CaseSummary, choice: Option<UnitChoice>) -> String {
     let (scale, place) = scale_and_place(summary, choice);
     let mut sentence = format!(

@@ -1,8 +1,8 @@
-//! Figures in rows and columns, for people and for machines at once.
+//! Tables of figures, for people and for machines at once.
 //!
-//! A cell has a text, rounded to what the data support, and a value with every digit. A column says
-//! whom it is for: people see `+8.2 % [+6.9, +9.6]` in two columns where machines get `change`,
-//! `change_low` and `change_high`. Nothing here knows how wide a page is; see `format/`.
+//! A cell has a text, rounded to what the data support, and a value with every digit. A column has
+//! an audience: people see `+8.2 % [+6.9, +9.6]` in two columns where machines get `change`,
+//! `change_low` and `change_high`. Page widths are unknown here; see `format/`.
 
 use crate::datum::Datum;
 use serde_json::Value;
@@ -14,55 +14,55 @@ use std::sync::Arc;
 /// A table.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
-    /// What a row is, in the plural and as an identifier: `changes`, `summaries`. Tables of the same
-    /// name have the same columns for machines.
+    /// The plural noun for its rows, as an identifier: `changes`, `summaries`. Tables of the same
+    /// name have the same machine-readable columns.
     pub name: &'static str,
-    /// What all rows share, above the table.
+    /// Lines above the table: what all rows share.
     pub caption: Vec<String>,
     /// The columns.
     pub columns: Vec<Column>,
     /// The rows.
     pub rows: Vec<Row>,
-    /// Remarks to which marks in cells refer, below the table; the first is number 1.
+    /// Notes below the table, referenced by marks in cells; the first is number 1.
     pub footnotes: Vec<String>,
-    /// What is shaded behind drawn cells: changes within it count as none.
+    /// The shaded range behind drawn cells: changes within it count as none.
     pub band: Option<(f64, f64)>,
 }
 
 /// A column.
 #[derive(Debug, Clone)]
 pub struct Column {
-    /// Its identifier, stable for machines.
+    /// Its stable, machine-readable identifier.
     pub key: &'static str,
     /// Its heading for people.
     pub header: String,
-    /// What it holds.
+    /// The kind of its contents.
     pub kind: Kind,
-    /// Whom it is for.
+    /// Its audience.
     pub audience: Audience,
-    /// Whether a narrow page may do without it: 0 never, the highest number goes first.
+    /// Whether a narrow page may omit it: 0 means never, the highest number is omitted first.
     pub expendable: u8,
-    /// Whether its few different values divide the rows, so that a page offers to show only some.
+    /// Whether its few distinct values classify the rows, so that a page can filter by them.
     pub facet: bool,
 }
 
-/// What a column holds, which decides how it is set.
+/// The contents of a column, which decide its layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The name of the row; may be shortened in the middle on a narrow page.
     Label,
-    /// A name that loses its use when shortened.
+    /// A name that is useless when shortened.
     Identifier,
-    /// Words, set from the left.
+    /// Words, left-aligned.
     Words,
-    /// Figures, set from the right.
+    /// Figures, right-aligned.
     Figure,
-    /// Drawings on one axis for the whole column, for formats that can place them; the words are in
-    /// other columns.
+    /// Drawings on a common axis for the column, for formats that can place them; other columns
+    /// have the words.
     Drawn,
 }
 
-/// Whom a column is for.
+/// The audience of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
     /// Both.
@@ -76,7 +76,7 @@ pub enum Audience {
 /// A row.
 #[derive(Debug, Clone)]
 pub enum Row {
-    /// Names the rows that follow.
+    /// A heading for the rows that follow.
     Group(Name),
     /// One cell per column.
     Cells(Vec<Cell>),
@@ -84,17 +84,17 @@ pub enum Row {
     Remark(String),
 }
 
-/// A name in full, and what is left of it on a page too narrow for the full names of all rows.
+/// A name in full, and a short form for pages too narrow for the full names of all rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Name {
-    /// In full; an empty heading is not shown.
+    /// The full name; an empty heading is not shown.
     pub full: String,
-    /// Short.
+    /// The short form.
     pub short: String,
 }
 
 impl Name {
-    /// A name that is short already.
+    /// Creates a name without a shorter form.
     pub fn plain(name: impl Into<String>) -> Name {
         let full = name.into();
         Name {
@@ -104,7 +104,7 @@ impl Name {
     }
 }
 
-/// How a piece of text is to stand out. No meaning rests on it alone.
+/// The emphasis of a text. Meaning never rests on emphasis alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Emphasis {
     /// Ordinary text.
@@ -116,49 +116,49 @@ pub enum Emphasis {
     Good,
     /// Bad news.
     Bad,
-    /// Not known yet, or to be taken with care.
+    /// Not known yet, or to be treated with care.
     Caution,
     /// Less important.
     Muted,
 }
 
-/// One field of a table.
+/// A cell of a table.
 #[derive(Debug, Clone, Default)]
 pub struct Cell {
-    /// For people: rounded, with unit.
+    /// For people: rounded, with its unit.
     pub text: String,
-    /// For machines: every digit; `None` is "not known".
+    /// For machines: every digit; `None` means "not known".
     pub value: Option<Datum>,
-    /// How the text stands out.
+    /// The emphasis of the text.
     pub emphasis: Emphasis,
-    /// What few cells have: large tables have a million of them.
+    /// Properties that few cells have, boxed because large tables have a million cells.
     pub rare: Option<Box<Rare>>,
 }
 
-/// What few cells have.
+/// Properties that few cells have.
 #[derive(Debug, Clone, Default)]
 pub struct Rare {
     /// The text for a narrow page; `None` if there is nothing shorter.
     pub short: Option<String>,
-    /// For machines, in place of a value: figures of runs, of which there may be millions.
+    /// For machines, instead of a value: figures of runs, possibly millions.
     pub runs: Option<RunList>,
-    /// What a column of drawings shows here.
+    /// The drawing of the cell.
     pub drawn: Option<ForestRow>,
-    /// Where it leads on a page of a server; other pages have no such addresses.
+    /// The address it links to on a served page; other pages have no such addresses.
     pub link: Option<String>,
 }
 
-/// Figures of runs in order of execution, which become a list of numbers only while they are written down.
+/// Figures of runs in execution order, converted to a list of numbers only when written.
 #[derive(Debug, Clone)]
 pub enum RunList {
-    /// The value of each.
+    /// The value of each run.
     Values(Arc<[RunValue]>),
-    /// The position of each in the order of execution of its session.
+    /// The position of each run in the execution order of its session.
     Slots(Arc<[RunValue]>),
 }
 
 impl RunList {
-    /// The list.
+    /// Converts to a list.
     pub fn to_json(&self) -> Value {
         match self {
             RunList::Values(runs) => runs
@@ -171,7 +171,7 @@ impl RunList {
 }
 
 impl Cell {
-    /// Words that are the same for people and machines.
+    /// Creates a cell with the same words for people and machines.
     pub fn words(text: impl Into<String>) -> Cell {
         let text = text.into();
         Cell {
@@ -181,7 +181,7 @@ impl Cell {
         }
     }
 
-    /// Something for people only.
+    /// Creates a cell for people only.
     pub fn text(text: impl Into<String>) -> Cell {
         Cell {
             text: text.into(),
@@ -189,7 +189,7 @@ impl Cell {
         }
     }
 
-    /// Something for machines only.
+    /// Creates a cell for machines only.
     pub fn value(value: impl Into<Value>) -> Cell {
         Cell {
             value: Some(value.into().into()),
@@ -197,7 +197,8 @@ impl Cell {
         }
     }
 
-    /// A figure for machines, if there is one. Numbers that JSON does not have become "not known".
+    /// Creates a cell with a figure for machines, if there is one. Numbers without a JSON form
+    /// become "not known".
     pub fn figure(figure: Option<f64>) -> Cell {
         Cell {
             value: figure.and_then(number).map(Datum::from),
@@ -205,18 +206,18 @@ impl Cell {
         }
     }
 
-    /// A figure, if there is one, and its `words` for people.
+    /// Creates a cell with a figure, if there is one, and its `words` for people.
     pub fn shown_figure(figure: Option<f64>, words: impl FnOnce(f64) -> String) -> Cell {
         Cell::figure(figure).shown(figure.map(words).unwrap_or_default())
     }
 
-    /// A count.
+    /// Creates a cell with a count.
     pub fn count(count: impl Into<u64>) -> Cell {
         let count = count.into();
         Cell::value(count).shown(count.to_string())
     }
 
-    /// A drawing, if there is one.
+    /// Creates a cell with a drawing, if there is one.
     pub fn drawing(drawn: Option<ForestRow>) -> Cell {
         Cell {
             rare: drawn.map(|drawn| {
@@ -229,26 +230,26 @@ impl Cell {
         }
     }
 
-    /// The same cell with other words for people.
+    /// Replaces the text for people.
     pub fn shown(mut self, text: impl Into<String>) -> Cell {
         self.text = text.into();
         self
     }
 
-    /// The same cell with a name for people.
+    /// Uses a name as the text for people.
     pub fn named(mut self, name: &Name) -> Cell {
         self.text.clone_from(&name.full);
         self.rare_mut().short = Some(name.short.clone());
         self
     }
 
-    /// The same cell, leading to an address of the server that shows it.
+    /// Links the cell to an address of the server.
     pub fn linked(mut self, href: impl Into<String>) -> Cell {
         self.rare_mut().link = Some(href.into());
         self
     }
 
-    /// What few cells have, of this one.
+    /// Returns the rare properties, creating them if needed.
     pub fn rare_mut(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
     }
@@ -258,31 +259,31 @@ impl Cell {
         self.rare.as_ref()?.short.as_deref()
     }
 
-    /// The figures of runs that machines get in place of a value.
+    /// The figures of runs for machines, instead of a value.
     pub fn runs(&self) -> Option<&RunList> {
         self.rare.as_ref()?.runs.as_ref()
     }
 
-    /// What a column of drawings shows here.
+    /// The drawing of the cell.
     pub fn drawn(&self) -> Option<&ForestRow> {
         self.rare.as_ref()?.drawn.as_ref()
     }
 
-    /// Where it leads on a page of a server.
+    /// The address it links to on a served page.
     pub fn link(&self) -> Option<&str> {
         self.rare.as_ref()?.link.as_deref()
     }
 
-    /// The same cell, standing out.
+    /// Sets the emphasis.
     pub fn emphasised(mut self, emphasis: Emphasis) -> Cell {
         self.emphasis = emphasis;
         self
     }
 }
 
-/// A figure as JSON: whole numbers without a fraction; `None` for infinities and NaN.
+/// Converts a figure to JSON: integers without a fraction; `None` for infinities and NaN.
 pub fn number(figure: f64) -> Option<Value> {
-    // 2^53: the largest range in which every whole f64 is exact.
+    // 2^53: below it, every integral f64 is exact.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if figure.fract() == 0.0 && figure.abs() < EXACT {
         return Some(Value::from(figure as i64));
@@ -291,7 +292,7 @@ pub fn number(figure: f64) -> Option<Value> {
 }
 
 impl Column {
-    /// A column for people and machines that is always shown.
+    /// Creates a column for people and machines that is always shown.
     pub fn new(key: &'static str, header: impl Into<String>, kind: Kind) -> Column {
         Column {
             key,
@@ -303,17 +304,17 @@ impl Column {
         }
     }
 
-    /// A column of figures.
+    /// Creates a column of figures.
     pub fn figure(key: &'static str, header: impl Into<String>) -> Column {
         Column::new(key, header, Kind::Figure)
     }
 
-    /// A column of words.
+    /// Creates a column of words.
     pub fn words(key: &'static str, header: impl Into<String>) -> Column {
         Column::new(key, header, Kind::Words)
     }
 
-    /// A column for machines alone.
+    /// Creates a column for machines only.
     pub fn machine(key: &'static str) -> Column {
         Column {
             audience: Audience::Machines,
@@ -321,19 +322,19 @@ impl Column {
         }
     }
 
-    /// The same column, for people alone.
+    /// Restricts the column to people.
     pub fn for_people(mut self) -> Column {
         self.audience = Audience::People;
         self
     }
 
-    /// The same column, left out of narrow pages; the highest `order` goes first.
+    /// Allows narrow pages to omit the column; the highest `order` is omitted first.
     pub fn expendable(mut self, order: u8) -> Column {
         self.expendable = order;
         self
     }
 
-    /// The same column, by whose values a page can choose rows.
+    /// Lets a page filter rows by the column's values.
     pub fn facet(mut self) -> Column {
         self.facet = true;
         self
@@ -341,7 +342,7 @@ impl Column {
 }
 
 impl Table {
-    /// A table without columns and rows.
+    /// Creates a table without columns and rows.
     pub fn new(name: &'static str) -> Table {
         Table {
             name,
@@ -357,14 +358,14 @@ impl Table {
         })
     }
 
-    /// How each row with cells stands out: as its facet does.
+    /// The emphasis of each row with cells: that of its facet.
     pub fn emphases(&self) -> Vec<Emphasis> {
         let facet = self.columns.iter().position(|column| column.facet);
         let emphasis = |cells: &Vec<Cell>| facet.map_or(Emphasis::None, |at| cells[at].emphasis);
         self.cells().map(emphasis).collect()
     }
 
-    /// Positions of the columns that people see: those with a word in some row.
+    /// Indexes of the columns that people see: those with text in some row.
     pub fn for_people(&self) -> Vec<usize> {
         let is_filled = |at: usize| self.cells().any(|cells| !cells[at].text.is_empty());
         (0..self.columns.len())
@@ -372,7 +373,7 @@ impl Table {
             .collect()
     }
 
-    /// Positions of the columns that a page shows: those for people, and drawings.
+    /// Indexes of the columns that a page shows: those for people, and drawings.
     pub fn for_pages(&self) -> Vec<usize> {
         let drawn = |at: usize| self.cells().any(|cells| cells[at].drawn().is_some());
         let mut shown = self.for_people();
@@ -382,17 +383,16 @@ impl Table {
         shown
     }
 
-    /// Positions of the columns that machines get, empty or not: their number must not depend on
-    /// the data.
+    /// Indexes of the machine-readable columns, including empty ones: their number must not depend
+    /// on the data.
     pub fn for_machines(&self) -> Vec<usize> {
         (0..self.columns.len())
             .filter(|&at| self.columns[at].audience != Audience::People)
             .collect()
     }
 
-    /// Sorts the rows by the value of a column, the largest first when `descending`. Rows stay in
-    /// their group, remarks with their row, unknown values come last. `false` if there is no such
-    /// column.
+    /// Sorts the rows by a column, largest first if `descending`. Rows stay in their group, remarks
+    /// with their row; unknown values come last. Returns `false` if there is no such column.
     pub fn sort_by(&mut self, key: &str, descending: bool) -> bool {
         let Some(at) = self.columns.iter().position(|column| column.key == key) else {
             return false;
@@ -445,34 +445,34 @@ fn compare(a: Option<&Datum>, b: Option<&Datum>, descending: bool) -> Ordering {
     if descending { order.reverse() } else { order }
 }
 
-/// The columns of a table whose rows are made from `T`, each with the rule that fills it, so that the two cannot
-/// drift apart.
+/// The columns of a table with rows made from `T`, each with the function that fills it, so that
+/// the two cannot get out of sync.
 pub struct Columns<T> {
     columns: Vec<(Column, CellOf<T>)>,
 }
 
-/// Makes the cell of a column for one row.
+/// Builds a column's cell for one row.
 type CellOf<T> = Box<dyn Fn(&T) -> Cell>;
 
 impl<T> Columns<T> {
-    /// No columns yet.
+    /// Creates an empty list of columns.
     pub fn new() -> Columns<T> {
         Columns {
             columns: Vec::new(),
         }
     }
 
-    /// A column and what fills it.
+    /// Adds a column with the function that fills it.
     pub fn add(&mut self, column: Column, cell: impl Fn(&T) -> Cell + 'static) {
         self.columns.push((column, Box::new(cell)));
     }
 
-    /// A column of plain text, for people alone.
+    /// Adds a column of plain text, for people only.
     pub fn add_text(&mut self, column: Column, text: impl Fn(&T) -> String + 'static) {
         self.add(column.for_people(), move |item| Cell::text(text(item)));
     }
 
-    /// A value for machines alone.
+    /// Adds a value for machines only.
     pub fn add_value<V: Into<Value>>(
         &mut self,
         key: &'static str,
@@ -481,7 +481,7 @@ impl<T> Columns<T> {
         self.add_known(key, move |item| Some(value(item).into()));
     }
 
-    /// Figures of runs, for machines alone.
+    /// Adds figures of runs, for machines only.
     pub fn add_runs(&mut self, key: &'static str, runs: impl Fn(&T) -> RunList + 'static) {
         self.add(Column::machine(key), move |item| {
             let mut cell = Cell::default();
@@ -490,7 +490,7 @@ impl<T> Columns<T> {
         });
     }
 
-    /// A value for machines alone, if it is known.
+    /// Adds an optional value for machines only.
     pub fn add_known(&mut self, key: &'static str, value: impl Fn(&T) -> Option<Value> + 'static) {
         self.add(Column::machine(key), move |item| Cell {
             value: value(item).map(Datum::from),
@@ -498,23 +498,23 @@ impl<T> Columns<T> {
         });
     }
 
-    /// A figure for machines alone, if it is known.
+    /// Adds an optional figure for machines only.
     pub fn add_figure(&mut self, key: &'static str, figure: impl Fn(&T) -> Option<f64> + 'static) {
         self.add_known(key, move |item| figure(item).and_then(number));
     }
 
-    /// Leaves out the columns that are for others only.
+    /// Removes the columns that are only for other audiences.
     pub fn keep_those_for(&mut self, audience: Audience) {
         let is_theirs = |column: &Column| [Audience::All, audience].contains(&column.audience);
         self.columns.retain(|(column, _)| is_theirs(column));
     }
 
-    /// The row of one item.
+    /// Builds the row of one item.
     pub fn row(&self, item: &T) -> Row {
         Row::Cells(self.columns.iter().map(|(_, cell)| cell(item)).collect())
     }
 
-    /// A table of `rows`, made by [`Columns::row`], and of headings and remarks between them.
+    /// Builds a table of `rows` made by [`Columns::row`], with headings and remarks between them.
     pub fn table_of_rows(self, name: &'static str, rows: Vec<Row>) -> Table {
         Table {
             columns: self.columns.into_iter().map(|(column, _)| column).collect(),
@@ -523,13 +523,13 @@ impl<T> Columns<T> {
         }
     }
 
-    /// A table with one row per item.
+    /// Builds a table with one row per item.
     pub fn table(self, name: &'static str, items: &[T]) -> Table {
         let rows = items.iter().map(|item| self.row(item)).collect();
         self.table_of_rows(name, rows)
     }
 
-    /// The names of the columns for machines, which are those that can be sorted by.
+    /// The machine-readable names of the columns, which are the sort keys.
     pub fn sort_keys(&self) -> Vec<&'static str> {
         let columns = self.columns.iter().map(|(column, _)| column);
         let machines = columns.filter(|column| column.audience != Audience::People);
@@ -537,14 +537,14 @@ impl<T> Columns<T> {
     }
 }
 
-/// The remarks of one table, in order of first mention.
+/// The footnotes of one table, in order of first mention.
 #[derive(Debug, Default)]
 pub struct Footnotes {
     texts: Vec<String>,
 }
 
 impl Footnotes {
-    /// The mark that refers to `text`: `¹`, `²` ...
+    /// Returns the mark for `text`: `¹`, `²` ...
     pub fn mark(&mut self, text: &str) -> String {
         let at = self
             .texts
@@ -557,13 +557,13 @@ impl Footnotes {
         mark(at + 1)
     }
 
-    /// All remarks; the first has number 1.
+    /// All footnotes; the first is number 1.
     pub fn into_texts(self) -> Vec<String> {
         self.texts
     }
 }
 
-/// A number in raised digits.
+/// Formats a number in superscript digits.
 pub fn mark(number: usize) -> String {
     const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     number
@@ -573,7 +573,7 @@ pub fn mark(number: usize) -> String {
         .collect()
 }
 
-/// The text of a field that all `lines` share; the lines then do not repeat it.
+/// Removes and returns the text of a field if all `lines` share it, so that they do not repeat it.
 pub fn take_common<T>(
     lines: &mut [T],
     field: for<'l> fn(&'l mut T) -> &'l mut String,

@@ -1,6 +1,6 @@
-//! The course of series along a line of revisions: the report of `history trend`.
+//! The report of `history trend`: series along a line of revisions.
 //!
-//! Decides on words and columns. Start at [`trend`].
+//! Decides on wording and columns. Start at [`trend`].
 
 use crate::changes;
 use crate::changes::words::{cause, title};
@@ -16,7 +16,7 @@ use speedwell_analysis::trend::{Level, Search, TrendPoint};
 use speedwell_model::{Estimate, Machine, Metric, short_revision};
 use std::rc::Rc;
 
-/// Every series with its course, its levels, its changes and its points, of which the newest so many are listed.
+/// Reports every series with its chart, its levels, its changes and its newest `listed` points.
 pub fn trend(history: &History, axis: CourseAxis, listed: usize, output: &Output) -> Document {
     let mut document = Document::new("trend");
     if history.series.is_empty() {
@@ -52,7 +52,7 @@ pub fn trend(history: &History, axis: CourseAxis, listed: usize, output: &Output
     document
 }
 
-/// What the tables can be sorted by.
+/// The sort keys of the tables.
 pub fn sort_keys() -> Vec<&'static str> {
     columns().sort_keys()
 }
@@ -145,7 +145,7 @@ fn notes(series: &SeriesTrend) -> Vec<String> {
     notes
 }
 
-/// A point with what its row needs.
+/// A point with the data for its row.
 struct Line {
     point: TrendPoint,
     metric: Rc<Metric>,
@@ -170,7 +170,7 @@ fn lines(series: &SeriesTrend, history: &History, listed: usize) -> Vec<Line> {
     newest.iter().map(line).collect()
 }
 
-/// Names of releases and remarks on a revision.
+/// Release names and annotations of a revision.
 pub(crate) fn labels(history: &History, revision: &str) -> String {
     let labels = history.labels.get(revision);
     labels.map_or_else(String::new, |labels| labels.join(", "))

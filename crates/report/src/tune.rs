@@ -1,5 +1,5 @@
-//! The reports of `tune`: what each knob of the machine would change or has changed, what is changed now, and what was
-//! put back. Start at [`knobs`], [`tuned`] and [`restored`].
+//! The reports of `tune`: what each knob would change or has changed, what is changed now, and what
+//! was restored. Start at [`knobs`], [`tuned`] and [`restored`].
 
 use crate::document::{Block, Document};
 use crate::figure::{count, duration};
@@ -13,11 +13,11 @@ use speedwell_model::quote;
 pub struct KnobLine {
     /// Its name.
     pub name: &'static str,
-    /// Where it stands.
+    /// Its state.
     pub state: &'static str,
-    /// What it is good for.
+    /// Its benefit.
     pub effect: &'static str,
-    /// What is to be known besides; may be empty.
+    /// A further remark; may be empty.
     pub note: String,
     /// Its settings.
     pub settings: Vec<SettingLine>,
@@ -28,28 +28,28 @@ pub struct KnobLine {
 pub struct SettingLine {
     /// Its file.
     pub path: String,
-    /// Where it stands.
+    /// Its state.
     pub state: String,
-    /// What it held, or holds.
+    /// Its old or current value.
     pub before: String,
-    /// What it should hold, or holds.
+    /// Its desired or current value.
     pub after: String,
 }
 
-/// A machine with settings that were changed.
+/// A machine with changed settings.
 #[derive(Debug, Clone)]
 pub struct TunedMachine {
-    /// Who holds it, in words.
+    /// The holder of the changes, in words.
     pub holder: String,
-    /// Time until the settings are put back at the latest, in milliseconds.
+    /// Time until the settings are restored at the latest, in milliseconds.
     pub left_ms: Option<u64>,
-    /// The knobs that are as they should be.
+    /// The knobs in their desired state.
     pub knobs: Vec<String>,
-    /// The settings that were changed.
+    /// The changed settings.
     pub settings: Vec<SettingLine>,
 }
 
-/// The report of all knobs; before anything is changed it says what each is good for.
+/// Reports all knobs; a plan also explains the benefit of each.
 pub fn knobs(knobs: &[KnobLine], is_plan: bool, output: &Output) -> Document {
     let table = |has_remarks: bool| {
         let columns = knob_columns();
@@ -127,7 +127,7 @@ fn remark(knob: &KnobLine, is_plan: bool) -> String {
     said.join("; ")
 }
 
-/// Values of several files in one cell: `powersave`, or `1 × performance, 3 × powersave`.
+/// Summarizes the values of several files: `powersave`, or `1 × performance, 3 × powersave`.
 fn in_one<'a>(values: impl Iterator<Item = &'a String>) -> String {
     let mut counted: Vec<(&String, usize)> = Vec::new();
     for value in values {
@@ -147,7 +147,7 @@ fn in_one<'a>(values: impl Iterator<Item = &'a String>) -> String {
     }
 }
 
-/// The report of a machine as it is now.
+/// Reports the current state of a machine.
 pub fn tuned(machine: Option<&TunedMachine>) -> Document {
     let mut document = Document::new("tuned");
     let Some(machine) = machine else {
@@ -191,7 +191,7 @@ pub fn tuned(machine: Option<&TunedMachine>) -> Document {
     document
 }
 
-/// The report of what was put back: how many settings, and each that is not as it was before.
+/// Reports a restore: the number of settings restored, and each one that was not.
 pub fn restored(done: usize, others: &[SettingLine]) -> Document {
     let mut document = Document::new("restored");
     document.push(Block::Headline(format!(
@@ -209,7 +209,7 @@ pub fn restored(done: usize, others: &[SettingLine]) -> Document {
     document
 }
 
-/// Why a setting is not as it was before, in a sentence.
+/// Explains in a sentence why a setting was not restored.
 pub fn not_restored(one: &SettingLine) -> String {
     let SettingLine {
         path,
@@ -227,7 +227,7 @@ pub fn not_restored(one: &SettingLine) -> String {
     }
 }
 
-/// The line that puts a setting back.
+/// The shell command that restores a setting.
 fn by_hand(path: &str, before: &str) -> String {
     match path.strip_prefix("service:") {
         Some(service) => format!("sudo systemctl start {service}"),

@@ -1,12 +1,12 @@
-//! Units of stored figures, the units in which they are shown, and the choice between those.
+//! Units of stored figures, the units that they are shown in, and the choice between them.
 //!
-//! A metric's unit is free text (`1/s`, `ns`, `B`); those known here are scaled so that figures stay
-//! short, all others are shown as they are. How many digits are shown is decided in `figure.rs`.
+//! A metric's unit is free text (`1/s`, `ns`, `B`); figures in known units are scaled to stay
+//! short, all others are shown unchanged. `figure.rs` decides on the number of digits.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What a unit measures; figures can only be shown in units that measure the same.
+/// The quantity that a unit measures; figures can only be shown in units of the same dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dimension {
     /// Things per second.
@@ -19,13 +19,13 @@ pub enum Dimension {
     Bandwidth,
 }
 
-/// A unit with its name and how many base units it is: 1/s, ns, B, B/s.
+/// A unit with its symbol and its size in base units: 1/s, ns, B, B/s.
 #[derive(Debug)]
 struct Unit {
     symbol: &'static str,
     base_units: f64,
     dimension: Dimension,
-    /// Whether figures are scaled to it without being asked.
+    /// Whether figures are scaled to it by default.
     usual: bool,
 }
 
@@ -38,7 +38,7 @@ const fn unit(symbol: &'static str, base_units: f64, dimension: Dimension, usual
     }
 }
 
-/// Every unit known, ascending within its dimension. Binary prefixes are those of IEC 80000-13.
+/// All known units, ascending within each dimension. Binary prefixes follow IEC 80000-13.
 const UNITS: &[Unit] = &[
     unit("/s", 1.0, Dimension::Rate, true),
     unit("k/s", 1e3, Dimension::Rate, true),
@@ -64,17 +64,17 @@ const UNITS: &[Unit] = &[
     unit("GiB/s", 1_073_741_824.0, Dimension::Bandwidth, true),
 ];
 
-/// Figures from here on leave the smallest unit: up to it `1,234/s` reads better than `1.23 k/s`.
+/// Smallest rate shown in k/s: below it, `1,234/s` reads better than `1.23 k/s`.
 const ENOUGH_PER_SECOND: f64 = 10_000.0;
 
-/// Figures of one table are shown in one unit if the largest is at most this many times the smallest.
+/// Largest ratio of the figures of a table that share one unit.
 const ONE_UNIT_SPREAD: f64 = 1e3;
 
 /// The unit requested with `--unit`.
 #[derive(Debug, Clone, Copy)]
 pub struct UnitChoice(&'static Unit);
 
-/// A unit of `--unit` that does not exist.
+/// An unknown unit in `--unit`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown unit '{0}' (known: {known})", known = known_units())]
 pub struct UnknownUnit(pub String);
@@ -84,7 +84,7 @@ fn known_units() -> String {
     symbols.join(" ")
 }
 
-/// Units as people and other programs also write them.
+/// Normalizes the spellings of people and other programs.
 fn normal(symbol: &str) -> &str {
     match symbol {
         "1/s" | "ops/s" | "op/s" | "iterations/s" | "items/s" => "/s",
@@ -112,12 +112,12 @@ fn find(symbol: &str) -> Option<&'static Unit> {
     UNITS.iter().find(|unit| unit.symbol == symbol)
 }
 
-/// What a metric of unit `symbol` measures; `None` for units without scaling.
+/// The dimension of a metric with unit `symbol`; `None` for units without scaling.
 pub fn dimension_of(symbol: &str) -> Option<Dimension> {
     find(symbol).map(|unit| unit.dimension)
 }
 
-/// A figure of unit `symbol` in the base unit of its dimension: 1/s, ns, B, B/s.
+/// Converts a figure with unit `symbol` to the base unit of its dimension: 1/s, ns, B, B/s.
 pub fn in_base_units(figure: f64, symbol: &str) -> Option<f64> {
     find(symbol).map(|unit| figure * unit.base_units)
 }
@@ -145,26 +145,26 @@ impl PartialEq for UnitChoice {
 }
 
 impl UnitChoice {
-    /// Whether figures of the unit `symbol` can be shown in this one.
+    /// Whether figures with unit `symbol` can be shown in this one.
     pub fn fits(self, symbol: &str) -> bool {
         dimension_of(symbol) == Some(self.0.dimension)
     }
 }
 
-/// How stored figures of one unit become shown ones.
+/// The conversion from stored figures to shown ones.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scale {
-    /// The unit shown, as it follows a figure; may be empty.
+    /// The unit shown after a figure; may be empty.
     pub symbol: String,
-    /// Stored units in one shown unit.
+    /// The number of stored units in a shown unit.
     pub stored_per_shown: f64,
     /// Whether figures count things: their unit is no time, size or rate.
     pub is_count: bool,
 }
 
 impl Scale {
-    /// The scale on which all of `figures`, stored in `stored_unit`, are short: the largest unit of
-    /// which the smallest figure still is a whole one. A `choice` that fits wins.
+    /// The scale that keeps all `figures` in `stored_unit` short: the largest unit in which the
+    /// smallest figure is at least 1. A `choice` that fits takes precedence.
     pub fn fitting(stored_unit: &str, figures: &[f64], choice: Option<UnitChoice>) -> Scale {
         let Some(stored) = find(stored_unit) else {
             return Scale {
@@ -184,8 +184,7 @@ impl Scale {
         }
     }
 
-    /// The scale on which the middle one of `figures` by size is short: one outlier does not decide
-    /// how all others are read.
+    /// The scale that suits the median of `figures`, so that no outlier decides it.
     pub fn typical(
         stored_unit: &str,
         figures: impl IntoIterator<Item = f64>,
@@ -197,8 +196,8 @@ impl Scale {
         Scale::fitting(stored_unit, middle.as_slice(), choice)
     }
 
-    /// The typical scale of `figures` that are of similar size, so that they can be read in one
-    /// unit; `None` where they are not, or where there are none but zeros.
+    /// The typical scale of `figures` of similar size, which can share a unit; `None` if their
+    /// sizes differ or all are zero.
     pub fn common(
         stored_unit: &str,
         figures: impl IntoIterator<Item = f64>,
@@ -211,7 +210,7 @@ impl Scale {
         (largest / smallest <= ONE_UNIT_SPREAD).then(|| Scale::typical(stored_unit, sizes, choice))
     }
 
-    /// A stored figure in the shown unit.
+    /// Converts a stored figure to the shown unit.
     pub fn shown(&self, stored: f64) -> f64 {
         stored / self.stored_per_shown
     }
@@ -230,7 +229,7 @@ fn largest_below(stored: &Unit, figures: &[f64]) -> &'static Unit {
     let fits = |unit: &&Unit| {
         unit.base_units <= smallest && (unit.symbol != "k/s" || smallest >= ENOUGH_PER_SECOND)
     };
-    // The first unit of a kind is the one for figures smaller than every unit.
+    // The first unit of a dimension serves figures smaller than every unit.
     let first = of_kind.next().unwrap_or(&UNITS[0]);
     of_kind.rfind(fits).unwrap_or(first)
 }

@@ -1,16 +1,16 @@
-//! Figures that cannot be what they are said to be: what was found and what to do about it.
+//! Figures that cannot be what they claim: the findings, and what to do about them.
 //!
-//! Decides how findings look; what is found is decided in `analysis/validity/`. Start at [`validity`].
+//! Decides on presentation; `analysis/validity/` computes the findings. Start at [`validity`].
 
 use crate::document::{Block, Document};
 use crate::table::{Cell, Column, Columns, Emphasis, Kind, Row, Table};
 use serde_json::json;
 use speedwell_analysis::validity::{Finding, Level, joined};
 
-/// The name of the table, for machines.
+/// The machine-readable name of the table.
 const TABLE: &str = "validity";
 
-/// One table with a row per finding, its sentence and what to do below; nothing without findings.
+/// Builds a table with a row per finding, its explanation and its remedy; empty without findings.
 pub fn validity(findings: &[Finding]) -> Document {
     let mut document = Document::new(TABLE);
     if findings.is_empty() {
@@ -22,7 +22,7 @@ pub fn validity(findings: &[Finding]) -> Document {
         rows.push(columns.row(finding));
         rows.push(Row::Remark(finding.says.clone()));
         let next = findings.get(at + 1).map(|next| &next.remedy);
-        // One remedy serves all findings of a kind that follow each other.
+        // One remedy serves consecutive findings of the same kind.
         if next != Some(&finding.remedy) {
             rows.push(Row::Remark(format!("→ {}", finding.remedy)));
         }
@@ -58,7 +58,7 @@ fn columns() -> Columns<Finding> {
     columns
 }
 
-/// `hapi, green`; the number of cases where there are several.
+/// `hapi, green`; the number of cases if there are several.
 fn place(finding: &Finding) -> String {
     let cases = match finding.names.as_slice() {
         [] => None,

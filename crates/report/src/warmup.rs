@@ -1,6 +1,7 @@
-//! Which processes become steady, when, and what that costs: the report of `warmup`.
+//! The report of `warmup`: which processes reach a steady state, when, and at what cost.
 //!
-//! Decides on its words, its tables and its charts; what is steady was decided by `analysis::warmup`. Start at [`warmup`].
+//! Decides on wording, tables and charts; `analysis::warmup` decides what is steady. Start at
+//! [`warmup`].
 
 use crate::case_labels::{distinct, parameters};
 use crate::charts::{axis, labels};
@@ -20,7 +21,7 @@ use speedwell_model::{Better, Clock, Environment, Estimate, Metric, Verdict};
 use speedwell_plot as plot;
 use std::sync::Arc;
 
-/// The report of series that were recorded on a machine like this.
+/// Reports series recorded on a machine like `machine`.
 pub fn warmup(found: &WarmupFindings, machine: &Environment, output: &Output) -> Document {
     let mut document = Document::new("warmup");
     document.push_warnings(&found.findings.warnings);
@@ -57,7 +58,7 @@ pub fn warmup(found: &WarmupFindings, machine: &Environment, output: &Output) ->
     document
 }
 
-/// What the tables can be sorted by.
+/// The sort keys of the tables.
 pub fn sort_keys() -> Vec<&'static str> {
     [
         case_columns(Clock::Wall).sort_keys(),
@@ -66,7 +67,7 @@ pub fn sort_keys() -> Vec<&'static str> {
     .concat()
 }
 
-/// The name of each entry: the case as far as cases differ, and the variant where there are several.
+/// The name of each entry: whatever distinguishes the case, and the variant if there are several.
 fn names(found: &WarmupFindings) -> Vec<String> {
     let cases: Vec<_> = found
         .cases
@@ -141,7 +142,7 @@ fn class_counts(own: &CaseWarmup) -> String {
     counts.collect::<Vec<_>>().join(", ")
 }
 
-/// The three verdicts of every case and candidate, and where two variants have taken equally long.
+/// The three verdicts for every case and candidate, and the break-even iteration of two variants.
 fn compared(found: &WarmupFindings, names: &[String]) -> Vec<String> {
     let candidates = distinct(
         found
@@ -202,7 +203,7 @@ fn part(name: &str, row: Option<&CaseComparison>) -> String {
     }
 }
 
-/// What else the machine did, and what the reference loop says of it.
+/// What else the machine did, and the result of the reference loop.
 fn of_machine(found: &WarmupFindings, machine: &Environment) -> String {
     let mut parts = Vec::new();
     if let Some([minute, ..]) = machine.load {
@@ -246,7 +247,7 @@ fn explanation(found: &WarmupFindings) -> String {
     )
 }
 
-/// A case under a variant, as a row.
+/// The row of a case under a variant.
 struct CaseLine {
     name: String,
     own: CaseWarmup,
@@ -339,7 +340,7 @@ fn case_columns(clock: Clock) -> Columns<CaseLine> {
     columns
 }
 
-/// A process, as a row.
+/// The row of a process.
 struct ProcessLine {
     name: String,
     case: String,
@@ -396,7 +397,7 @@ fn process_columns() -> Columns<ProcessLine> {
     columns
 }
 
-/// What was found in the times of a process, beside its class.
+/// Adds the findings about a process's times, besides its class.
 fn add_search_columns(columns: &mut Columns<ProcessLine>) {
     columns.add(Column::figure("levels", "levels"), |line: &ProcessLine| {
         Cell::count(line.process.search.levels.len() as u64)
@@ -434,10 +435,10 @@ fn add_search_columns(columns: &mut Columns<ProcessLine>) {
     });
 }
 
-/// Where a steady part begins is shown as a histogram from so many processes on.
+/// Fewest processes for a histogram of where the steady part begins.
 const ENOUGH_FOR_HISTOGRAM: usize = 5;
 
-/// Every process in order, case by case, and where steady parts begin.
+/// Draws every process in order, case by case, and where steady parts begin.
 fn charts(found: &WarmupFindings, names: &[String]) -> Vec<Chart> {
     let mut charts: Vec<Chart> = names
         .iter()

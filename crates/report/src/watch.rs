@@ -1,6 +1,6 @@
-//! Lines of what is watched while it happens: throughput, gauges of the language, what the machine does.
+//! Lines that follow a running measurement: throughput, the language's gauges, machine activity.
 //!
-//! Text for people has a header again and again, CSV one, JSON an object a line. Start at [`WatchLines::line`].
+//! Text repeats its header, CSV has one, JSON is an object per line. Start at [`WatchLines::line`].
 
 use super::format::Format;
 use super::unit::Scale;
@@ -10,24 +10,24 @@ use serde_json::{Map, Value, json};
 use speedwell_model::{Snapshot, SnippetTiming};
 use std::collections::BTreeMap;
 
-/// Lines of text below one header.
+/// Lines of text per header.
 const LINES_PER_HEADER: usize = 30;
 
-/// The least width of a column of text.
+/// Narrowest column of text.
 const WIDTH: usize = 8;
 
-/// What is known at one moment.
+/// The figures at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct WatchLine {
-    /// Iterations per second and workers of each snippet, in the order of the snippets.
+    /// Iterations per second and the number of workers of each snippet, in snippet order.
     pub snippets: Vec<(f64, u32)>,
-    /// What the language tells, by name.
+    /// Gauges reported by the language, by name.
     pub gauges: BTreeMap<String, String>,
-    /// What the processes and the machine do.
+    /// The activity of the processes and the machine.
     pub machine: Snapshot,
 }
 
-/// Makes lines.
+/// Formats lines.
 #[derive(Debug)]
 pub struct WatchLines {
     format: Format,
@@ -37,7 +37,7 @@ pub struct WatchLines {
     written: usize,
 }
 
-/// One column: its header, its key for machines, its figure, its words.
+/// A column: its key for machines, its header, its figure, its text.
 struct Figure {
     key: String,
     header: String,
@@ -46,7 +46,7 @@ struct Figure {
 }
 
 impl WatchLines {
-    /// Lines of these snippets, and of gauges declared as `name:unit`.
+    /// Creates a formatter for these snippets, and for gauges declared as `name:unit`.
     pub fn new(format: Format, snippets: Vec<String>, gauges: &[String]) -> WatchLines {
         let gauge = |text: &String| {
             let (name, unit) = text.split_once(':').unwrap_or((text, ""));
@@ -60,7 +60,7 @@ impl WatchLines {
         }
     }
 
-    /// The line, with its header where one is due, and its line feed.
+    /// Formats a line with its line feed, preceded by a header when one is due.
     pub fn line(&mut self, line: &WatchLine) -> String {
         let figures = self.figures(line);
         let now = Timestamp::now();
@@ -131,7 +131,7 @@ impl WatchLines {
         figures
     }
 
-    /// What a snippet did in all of the time, when it ended; nothing for machines, which can add.
+    /// Summarizes a snippet when it ends; `None` for machines, which can compute it.
     pub fn conclusion(&self, name: &str, measured: Option<&SnippetTiming>) -> Option<String> {
         if matches!(self.format, Format::Json | Format::Csv) {
             return None;
@@ -216,7 +216,7 @@ fn text(figures: &[Figure], now: Timestamp, at: usize) -> String {
     text + &format!("{time}  {}\n", cells.collect::<Vec<_>>().join("  "))
 }
 
-/// The beginning of a snippet that may be long.
+/// The start of a snippet, which may be long.
 fn short(name: &str) -> String {
     let line = name.lines().next().unwrap_or_default();
     match line.chars().count() {

@@ -1,6 +1,6 @@
-//! What changed along a line of revisions: the report of `history changes`.
+//! The report of `history changes`: what changed along a line of revisions.
 //!
-//! Decides on columns; what is said of a change is in `changes/words.rs`. Start at [`changes`].
+//! Decides on columns; the wording for a change is in `changes/words.rs`. Start at [`changes`].
 
 pub(crate) mod words;
 
@@ -18,13 +18,13 @@ use speedwell_analysis::history::{CommonChange, History, SeriesTrend};
 use speedwell_analysis::trend::Search;
 use speedwell_model::{Better, Change, ChangeState, Metric, Verdict, quote, short_revision};
 
-/// The name of the tables, for machines.
+/// The machine-readable name of the tables.
 const TABLE: &str = "changes";
 
-/// So many changes are shown in Markdown without folding them away.
+/// Longest list of changes that Markdown shows unfolded.
 const UNFOLDED: usize = 20;
 
-/// The changes of a history that `is_shown` lets pass, those that are established first, each kind in the order of the line.
+/// Reports the changes that pass `is_shown`: established ones first, each kind in line order.
 pub fn changes(
     history: &History,
     is_shown: &dyn Fn(&SeriesTrend, &Change) -> bool,
@@ -36,7 +36,7 @@ pub fn changes(
         (lines.into_iter()).partition(|line| line.change.state == ChangeState::Suspected);
     let open = OpenChanges::among(known.iter().chain(&suspected));
     document.push(Block::Headline(open.sentence(history)));
-    // Programs find the table even where it is empty.
+    // Emit the table even if empty, so that programs find it.
     if !known.is_empty() || suspected.is_empty() {
         document.push(listed(&known, output));
     }
@@ -65,32 +65,32 @@ pub fn changes(
     document
 }
 
-/// What the tables can be sorted by.
+/// The sort keys of the tables.
 pub fn sort_keys() -> Vec<&'static str> {
     columns().sort_keys()
 }
 
-/// The changes of one series, for the report of its course.
+/// The changes of one series, for its trend report.
 pub(crate) fn table(series: &SeriesTrend, history: &History) -> Option<Table> {
     let lines = of_series(series, history);
     (!lines.is_empty()).then(|| columns().table(TABLE, &owned(&lines)))
 }
 
-/// How many changes nobody has judged and nothing has refuted.
+/// Numbers of changes that are neither judged by a person nor refuted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpenChanges {
-    /// Those that are established.
+    /// Established changes.
     pub known: usize,
-    /// Those of them that are worse.
+    /// Established changes for the worse.
     pub worse: usize,
-    /// Those of them that are better.
+    /// Established changes for the better.
     pub better: usize,
-    /// Those that are only suspected.
+    /// Changes that are only suspected.
     pub suspected: usize,
 }
 
 impl OpenChanges {
-    /// Those of a history.
+    /// Counts the open changes of a history.
     pub fn of(history: &History) -> OpenChanges {
         OpenChanges::among(&lines(history, &|_, _| true))
     }
@@ -157,7 +157,8 @@ fn lines<'a>(
     lines
 }
 
-/// The table of these changes. Markdown is shown among other things, in comments and summaries, so a long one is folded there.
+/// The table of these changes. Markdown is usually embedded in comments and summaries, so a long
+/// table is folded there.
 fn listed(lines: &[Line<'_>], output: &Output) -> Block {
     let table = Block::Table(columns().table(TABLE, &owned(lines)));
     let is_markdown = output.format == Some(Format::Markdown);
@@ -215,7 +216,7 @@ fn columns() -> Columns<Shown> {
     columns
 }
 
-/// How far a change is established, and what people said.
+/// Adds how well a change is established, and people's annotations.
 fn add_state(columns: &mut Columns<Shown>) {
     columns.add_known("revisions", |line| line.revisions.map(Value::from));
     columns.add(Column::words("subject", "subject").expendable(3), |line| {
@@ -232,7 +233,7 @@ fn add_state(columns: &mut Columns<Shown>) {
     columns.add_value("note", |line| line.note.clone());
 }
 
-/// Which changes the search would have shown: without it, "no change" would say more than is known.
+/// The smallest detectable change of the search: without it, "no change" would claim too much.
 fn visible(history: &History) -> Option<String> {
     let searched = history.series.iter().map(|series| &series.trend);
     let searched = searched.filter(|trend| trend.is_searched());
@@ -250,7 +251,7 @@ fn visible(history: &History) -> Option<String> {
     Some(format!("; one of {size} would show some 20 points later"))
 }
 
-/// What a size that follows from a search is worth.
+/// Explains `~` in front of a size.
 const ABOUT: &str = "'~': about, for a border that was searched for shows its change too large; measuring both sides again tells its \
                      size.";
 
@@ -308,7 +309,8 @@ fn notes(history: &History) -> Vec<String> {
     notes
 }
 
-/// Courses that may be one: the metric is measured in another way now, or the case has another name.
+/// Series that may be continuations of each other: the metric is measured differently now, or the
+/// case was renamed.
 fn two_courses(history: &History) -> Vec<String> {
     let mut notes = Vec::new();
     for [old, new] in history.changed_metrics() {
@@ -343,7 +345,7 @@ fn measured_in(metric: &Metric) -> String {
     }
 }
 
-/// What nearly all cases have in common, and what to do.
+/// The change that nearly all cases share, and what to do about it.
 fn common_change(common: &CommonChange<'_>) -> String {
     let [least, most] = common.ratios.map(|ratio| match ratio {
         f64::INFINITY => "from 0".to_owned(),

@@ -1,6 +1,6 @@
-//! What is said of a change, in tables, in charts and in sentences.
+//! The wording for a change in tables, charts and sentences.
 //!
-//! Start at [`of_series`]; the columns of tables are in `changes.rs`.
+//! Start at [`of_series`]; table columns are in `changes/mod.rs`.
 
 use crate::comparison::{emphasis, symbol};
 use crate::document::Answer;
@@ -11,7 +11,7 @@ use speedwell_analysis::Difference;
 use speedwell_analysis::history::{History, SeriesTrend};
 use speedwell_model::{Change, ChangeState, Estimate, Judgement, Verdict, short_revision};
 
-/// The case, and what else tells series apart.
+/// The case, and whatever else distinguishes the series.
 pub(crate) fn title(series: &SeriesTrend) -> String {
     format!("{}, {}", case(series), series.key.metric.name)
 }
@@ -23,7 +23,7 @@ fn case(series: &SeriesTrend) -> String {
     }
 }
 
-/// A change with the series that it belongs to.
+/// A change with its series.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line<'a> {
     pub series: &'a SeriesTrend,
@@ -32,7 +32,7 @@ pub(crate) struct Line<'a> {
     pub verdict: Verdict,
 }
 
-/// The changes of a series, as its course has them.
+/// The changes of a series, in its order.
 pub(crate) fn of_series<'a>(series: &'a SeriesTrend, history: &History) -> Vec<Line<'a>> {
     let changes = series.trend.changes.iter().zip(&series.causes);
     changes
@@ -56,7 +56,7 @@ fn from_zero(series: &SeriesTrend, change: &Change) -> Option<String> {
     is_infinite.then(|| levels.unwrap_or_else(|| "from 0".to_owned()))
 }
 
-/// What a line says, without what it was taken from.
+/// A line's contents, without references to its source.
 pub(crate) struct Shown {
     pub number: i64,
     pub verdict: Verdict,
@@ -134,7 +134,7 @@ impl Shown {
         if let Some(sides) = &self.from_zero {
             return sides.clone();
         }
-        // A border that was searched for shows its change too large.
+        // A change point found by search overestimates its change.
         let about = match self.state {
             ChangeState::Confirmed => "",
             _ => "~",

@@ -1,4 +1,4 @@
-//! Which chart shows which findings, and the charts as data for `speedwell_plot`.
+//! Decides which chart shows which findings; builds the charts as data for `speedwell_plot`.
 //!
 //! | kind | shows |
 //! |---|---|
@@ -7,11 +7,11 @@
 //! | bar | medians with their intervals; both sides of a comparison with the interval of the change |
 //! | histogram | how often values occur, a panel per case |
 //! | scatter | values in the order of execution, a panel per case; of a study: its points |
-//! | flame | where the time goes; drawn with the profiles (`report/profile`) |
+//! | flame | where the time goes; drawn with the profiles (`profile/mod.rs`) |
 //! | line | a study: points with their intervals, joined, and single runs beside them |
-//! | trend | the course of a series over revisions, with its changes |
+//! | trend | a series over revisions, with its changes |
 //!
-//! The gallery of a page has a chart of its own per case ([`every_run`]), which nobody asks for by name.
+//! The gallery of a page has its own chart per case, [`every_run`], which cannot be requested.
 
 mod panel;
 mod runs;
@@ -32,10 +32,10 @@ use speedwell_plot as plot;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Runs up to which each of them is drawn, on pages and in the charts that stand beside tables unasked.
+/// Most runs drawn one by one, on pages and in the default charts beside tables.
 pub(crate) const MOST_DRAWN_RUNS: usize = 200_000;
 
-/// Runs in the summaries of `findings`.
+/// Counts the runs in the summaries of `findings`.
 pub(crate) fn runs_of(findings: &Findings) -> usize {
     findings
         .summaries
@@ -59,13 +59,13 @@ pub enum ChartKind {
     Forest,
     /// Frequencies of values.
     Histogram,
-    /// Where the time goes, of profiles that were recorded.
+    /// Where the time goes, from recorded profiles.
     Flame,
-    /// The course over revisions.
+    /// A series over revisions.
     Trend,
 }
 
-/// A kind of chart that does not exist.
+/// An unknown kind of chart.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown chart '{0}' (known: box, scatter, line, bar, forest, histogram, flame, trend)")]
 pub struct UnknownChart(pub String);
@@ -88,10 +88,10 @@ impl FromStr for ChartKind {
     }
 }
 
-/// The charts of `findings`: those of `kind`, else the changes and then every run.
+/// Draws the charts of `findings`: the given `kind`, or the changes and then every run.
 ///
 /// # Errors
-/// A kind that these findings do not have.
+/// If these findings have no chart of that kind.
 pub fn of_findings(
     findings: &Findings,
     kind: Option<ChartKind>,
@@ -119,24 +119,24 @@ pub fn of_findings(
         ChartKind::Line => bail!("a line chart needs a parameter study (--x-axis NAME)"),
         ChartKind::Trend => return Err(not_a_course()),
     };
-    // What was requested is shown, whatever else shows the same.
+    // A requested chart is shown even if other parts show the same.
     for chart in &mut charts {
         chart.shown_elsewhere = false;
     }
     Ok(charts)
 }
 
-/// Said where a trend is requested of something else.
+/// The error for a trend chart of anything but a trend.
 pub fn not_a_course() -> anyhow::Error {
     anyhow!(
         "a trend chart shows results over revisions\nhint: speedwell history trend -o trend.svg"
     )
 }
 
-/// The chart of a parameter study; `log` doubles along the x axis.
+/// Draws the chart of a parameter study; `log` makes the x axis logarithmic.
 ///
 /// # Errors
-/// A kind that a study does not have.
+/// If a study has no chart of that kind.
 pub fn of_study(
     study: &Study,
     kind: Option<ChartKind>,
@@ -191,13 +191,13 @@ fn forest(comparison: &Comparison) -> Chart {
     }
 }
 
-/// The changes that count as none, in percent.
+/// The changes that count as none, in percent; `None` if that range is empty.
 pub fn band(comparison: &Comparison) -> Option<(f64, f64)> {
     let delta = comparison.delta * 100.0;
     (delta > 0.0).then_some((-delta, delta))
 }
 
-/// One case of a forest chart, in percent; `None` where the change is not known.
+/// One case of a forest chart, in percent; `None` if the change is unknown.
 pub fn forest_row(row: &CaseComparison, label: String) -> Option<plot::ForestRow> {
     let change = row.change?;
     Some(plot::ForestRow {

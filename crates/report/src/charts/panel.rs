@@ -1,5 +1,5 @@
-//! What charts of a metric share: the cases of a panel with their names, the figures of the sides of a comparison, and
-//! axes.
+//! Shared parts of the charts of a metric: the cases of a panel with their names, the figures of
+//! both sides of a comparison, axes.
 
 use crate::case_labels::{CaseLabels, Line};
 use crate::figure::{direction, in_unit};
@@ -11,11 +11,11 @@ use speedwell_plot::Axis;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// On an axis whose largest value is more than this many times the smallest, equal distances hide
-/// the small ones, and doubling gets equal distances instead.
+/// Largest ratio of values for a linear axis. Beyond it, a linear axis hides the small values and
+/// the axis becomes logarithmic.
 const LINEAR_SPREAD: f64 = 50.0;
 
-/// Everything that one chart of a metric shows.
+/// The contents of one chart of a metric.
 pub struct Panel<'a> {
     /// The metric.
     pub metric: &'a Metric,
@@ -86,13 +86,13 @@ fn panel<'a>(
     }
 }
 
-/// What comparisons say of the sides of each case, by metric, case and variant. A picture that drew medians of all
-/// runs could contradict the change beside it.
+/// The figures of both sides of each comparison, by metric, case and variant. A picture of medians
+/// over all runs could contradict the change beside it.
 #[derive(Debug, Default)]
 pub struct Compared(HashMap<(String, String, String), Estimate>);
 
 impl Compared {
-    /// What `comparisons` say; where a variant takes part in several, the first.
+    /// Collects the sides of `comparisons`; where a variant is in several, the first one wins.
     pub fn new(comparisons: &[Comparison]) -> Compared {
         let mut sides = HashMap::new();
         for comparison in comparisons {
@@ -126,8 +126,8 @@ impl Compared {
         self.0.is_empty()
     }
 
-    /// What is said of one side: the figure of its row, with the interval of its change. The
-    /// baseline, to which that is relative, has none.
+    /// The figure of one side: that of its row, with the interval of its change. The baseline, to
+    /// which the change is relative, has no interval.
     pub fn side(&self, summary: &CaseSummary) -> Option<Estimate> {
         let key = (
             summary.metric.name.clone(),
@@ -138,7 +138,7 @@ impl Compared {
     }
 }
 
-/// What all cases share, and the name of each with its position in `cases`.
+/// What all cases share, and the name of each case with its index in `cases`.
 pub fn labels(cases: &[Arc<Case>]) -> (String, Vec<(usize, String)>) {
     let labels = CaseLabels::new(cases);
     let mut heading = String::new();
@@ -161,17 +161,17 @@ pub fn labels(cases: &[Arc<Case>]) -> (String, Vec<(usize, String)>) {
 }
 
 impl Panel<'_> {
-    /// The axis of the values, fit for all of `values` (shown ones).
+    /// A value axis that fits all `values` (in display units).
     pub fn axis(&self, values: impl Iterator<Item = f64>) -> Axis {
         axis(self.metric, &self.scale, values)
     }
 
-    /// A line below the title, if there is anything that all cases share.
+    /// The subtitle: whatever all cases share, if anything.
     pub fn subtitle(&self) -> Option<String> {
         Some(self.shared.clone()).filter(|shared| !shared.is_empty())
     }
 
-    /// The shown values of a summary's runs.
+    /// The values of a summary's runs in display units.
     pub fn values(&self, summary: &CaseSummary) -> Vec<f64> {
         summary
             .runs
@@ -200,7 +200,7 @@ pub fn axis(metric: &Metric, scale: &Scale, values: impl Iterator<Item = f64>) -
     }
 }
 
-/// A line or a cloud of points, in the colour of its place.
+/// A line or a cloud of points; its color follows from its position.
 pub fn point_series(
     name: impl Into<String>,
     points: impl IntoIterator<Item = plot::Point>,

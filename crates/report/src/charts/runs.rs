@@ -1,4 +1,4 @@
-//! Charts of the runs themselves: boxes, bars, histograms, values in order of execution, and every run of one case.
+//! Charts of runs: boxes, bars, histograms, values in execution order, and every run of one case.
 
 use crate::case_labels::distinct;
 use crate::charts::panel::{Category, Compared, Panel, axis, panels, point_series};
@@ -9,8 +9,8 @@ use speedwell_analysis::{CaseSummary, Findings};
 use speedwell_model::{Metric, RunValue};
 use speedwell_plot as plot;
 
-/// One box chart per metric. The cases of a comparison, which may differ by orders of magnitude, are
-/// shown relative to their baseline, so that the boxes of each can be distinguished.
+/// One box chart per metric. The cases of a comparison may differ by orders of magnitude, so they
+/// are drawn relative to their baseline, which keeps the boxes readable.
 pub fn boxes(findings: &Findings, unit: Option<UnitChoice>) -> Vec<Chart> {
     let compared = Compared::new(&findings.comparisons);
     let baseline = findings.comparisons.first().map(|first| &first.baseline);
@@ -86,8 +86,8 @@ fn box_chart(
     }
 }
 
-/// One bar chart per metric: medians with their intervals, or what is compared with the intervals of
-/// the changes.
+/// One bar chart per metric: medians with their intervals, or the sides of a comparison with the
+/// intervals of the changes.
 pub fn bars(findings: &Findings, unit: Option<UnitChoice>) -> Vec<Chart> {
     let compared = Compared::new(&findings.comparisons);
     let draw = |panel: &Panel<'_>| bar_chart(panel, &compared);
@@ -131,8 +131,7 @@ fn bar_chart(panel: &Panel<'_>, compared: &Compared) -> Chart {
     )
 }
 
-/// The values of every case and how often they occur: a panel for each case, a sheet for each metric and every
-/// [`MOST_PANELS`] cases.
+/// Histograms of the values: a panel per case, a sheet per metric and [`MOST_PANELS`] cases.
 pub fn histograms(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Chart> {
     let draw = |panel: &Panel<'_>| {
         let series = |name: &str, summary: Option<&&CaseSummary>| plot::HistogramSeries {
@@ -153,8 +152,7 @@ pub fn histograms(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Ch
     panels(summaries, unit).iter().flat_map(draw).collect()
 }
 
-/// Values along the order of execution, in which drift can be seen: a panel for each case, as for
-/// [`histograms`].
+/// Values in execution order, which shows drift: a panel per case, as in [`histograms`].
 pub fn in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Chart> {
     let draw = |panel: &Panel<'_>| {
         let point = |run: &speedwell_model::RunValue| {
@@ -182,10 +180,10 @@ pub fn in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Char
     panels(summaries, unit).iter().flat_map(draw).collect()
 }
 
-/// More panels are hard to survey, and a sheet of them leaves no screen.
+/// Most panels on a sheet. More are hard to survey and do not fit on a screen.
 const MOST_PANELS: usize = 24;
 
-/// What the sheets of one metric show.
+/// The sheets of one metric.
 struct Sheets<'a, M> {
     panel: &'a Panel<'a>,
     title: String,
@@ -213,7 +211,7 @@ fn sheets<M: Fn(&Category<'_>) -> plot::GridMarks>(sheets: Sheets<'_, M>) -> Vec
 }
 
 impl<M: Fn(&Category<'_>) -> plot::GridMarks> Sheets<'_, M> {
-    /// A case by itself has the whole sheet.
+    /// A single case gets the whole sheet.
     fn picture(&self, cases: &[Category<'_>], title: &str) -> plot::Chart {
         let (title, x, y) = (title.to_owned(), self.x.clone(), self.y.clone());
         if let [only] = cases {
@@ -258,7 +256,7 @@ impl<M: Fn(&Category<'_>) -> plot::GridMarks> Sheets<'_, M> {
     }
 }
 
-/// An axis that suits each case by itself: that cases lie far apart is no reason for a logarithmic one.
+/// An axis that suits each case: a large distance between cases does not make it logarithmic.
 fn common_axis(panel: &Panel<'_>) -> plot::Axis {
     let values = |category: &Category<'_>| {
         let summaries = category.variants.iter();
@@ -274,7 +272,8 @@ fn common_axis(panel: &Panel<'_>) -> plot::Axis {
     logarithmic.unwrap_or_else(|| panel.axis(std::iter::empty()))
 }
 
-/// A series for each variant of the metric, in every case at the same place: so it looks the same in all panels.
+/// A series per variant of the metric, in the same position in every case, so that it looks the
+/// same in all panels.
 fn by_variant<S>(
     panel: &Panel<'_>,
     category: &Category<'_>,
@@ -304,12 +303,12 @@ pub struct Lane<'a> {
     pub variant: &'a str,
     /// Its runs, in order of execution.
     pub runs: &'a [RunValue],
-    /// The figure by which they are compared, or their median: the line, and the unit, follow it.
+    /// The figure that is compared, or the median: determines the line and the unit.
     pub center: f64,
 }
 
-/// Every run of a case. Lanes measured `apart`, in different sessions, have no common order and
-/// stand one after the other.
+/// Every run of a case. Lanes measured `apart`, in different sessions, have no common order and are
+/// drawn one after the other.
 pub fn every_run(
     metric: &Metric,
     lanes: &[Lane<'_>],
@@ -356,7 +355,7 @@ pub fn every_run(
     )
 }
 
-/// Places on the bottom axis, per lane and run; and the ends of the blocks.
+/// Positions on the bottom axis, by lane and run; and the ends of the blocks.
 type Places = (Vec<Vec<usize>>, Vec<f64>);
 
 fn in_common_order(lanes: &[Lane<'_>]) -> Places {

@@ -8,7 +8,7 @@ use speedwell_analysis::{Study, StudyPoint};
 use speedwell_model::Value;
 use speedwell_plot as plot;
 
-/// What all charts of one study need.
+/// Data shared by the charts of one study.
 struct Drawing<'a> {
     study: &'a Study,
     scale: Scale,
@@ -34,7 +34,7 @@ pub fn line(study: &Study, unit: Option<UnitChoice>, log: bool) -> Chart {
     })
 }
 
-/// Points alone.
+/// Points only.
 pub fn scatter(study: &Study, unit: Option<UnitChoice>, log: bool) -> Chart {
     let drawing = Drawing::new(study, unit);
     chart(&drawing, |title, subtitle| {
@@ -113,7 +113,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Numbers stand at their place; if any value is none, all of them are names.
+    /// Whether all x values are numbers; otherwise all are treated as names.
     fn numeric(&self) -> bool {
         self.places.iter().all(|place| place.as_number().is_some())
     }
@@ -136,7 +136,7 @@ impl<'a> Drawing<'a> {
         axis(&self.study.metric, &self.scale, values)
     }
 
-    /// Where a point stands along the bottom axis.
+    /// The position of a point on the bottom axis.
     fn x(&self, point: &StudyPoint) -> f64 {
         let position = || self.places.iter().position(|place| **place == point.x);
         let x = if self.numeric() {

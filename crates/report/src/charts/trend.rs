@@ -1,6 +1,6 @@
-//! The course of a series as a chart: points, levels, changes, and what else changed.
+//! Trend charts: the points of a series, its levels, its changes, and what else changed.
 //!
-//! Decides where revisions stand on the axis. What is said of a change is decided in `changes`.
+//! Decides on the positions of revisions on the axis; `changes` decides on the wording.
 
 use super::{mark_of, panel};
 use crate::changes::words::{Line, cause, of_series, title};
@@ -14,23 +14,23 @@ use speedwell_model::{ChangeState, Estimate, Machine, short_revision};
 use speedwell_plot as plot;
 use std::collections::BTreeMap;
 
-/// What the bottom axis of a course shows.
+/// The bottom axis of a trend chart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CourseAxis {
-    /// Revisions, in the order of their line.
+    /// Revisions, in line order.
     #[default]
     Revision,
-    /// When they were committed.
+    /// Commit times.
     Time,
 }
 
-/// More marks than this are neither told apart nor drawn quickly: beyond, several points make one.
+/// Most marks that stay distinguishable and fast to draw; beyond it, a mark covers several points.
 const MOST_MARKS: usize = 1_000;
 
-/// Letters of a subject that are kept: beyond, a tooltip cannot be taken in at a glance.
+/// Longest commit subject in a tooltip, in characters.
 const SUBJECT_LETTERS: usize = 100;
 
-/// The course of `series`.
+/// Draws the trend chart of `series`.
 pub fn course(
     series: &SeriesTrend,
     history: &History,
@@ -42,20 +42,20 @@ pub fn course(
     Chart {
         picture: plot::Chart::Trend(course.chart(title.clone())),
         title,
-        // The gallery of a page shows the same.
+        // The gallery of a page shows the same chart.
         shown_elsewhere: true,
     }
 }
 
-/// What all parts of one chart need.
+/// Data shared by the parts of one chart.
 struct Course<'a> {
     series: &'a SeriesTrend,
     history: &'a History,
     axis: CourseAxis,
     scale: Scale,
-    /// Where each position that has a point or something to say stands on the axis.
+    /// Axis coordinate of each position that has a point or a note.
     places: BTreeMap<u32, f64>,
-    /// Numbers of machines in the order of their first point.
+    /// Machine numbers in order of first appearance.
     machines: Vec<u32>,
 }
 
@@ -131,12 +131,12 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// How many points make one mark.
+    /// The number of points per mark.
     fn points_a_mark(&self) -> usize {
         self.series.trend.points.len().div_ceil(MOST_MARKS)
     }
 
-    /// That a mark is not a point, where it is none.
+    /// Explains marks that stand for several points.
     fn subtitle(&self) -> Option<String> {
         let each = self.points_a_mark();
         let points = self.series.trend.points.len();
@@ -148,7 +148,7 @@ impl<'a> Course<'a> {
         })
     }
 
-    /// Every point, or of very many the median of some that follow each other on one machine.
+    /// Every point; or, if there are too many, medians of consecutive points of one machine.
     fn marks(&self) -> Vec<plot::TrendPoint> {
         let points = &self.series.trend.points;
         let each = self.points_a_mark();
@@ -171,7 +171,7 @@ impl<'a> Course<'a> {
         marks
     }
 
-    /// One mark for several points: the one in the middle, as high and as low as they reach.
+    /// One mark for several points: their median, with their range.
     fn mark(&self, near: &[&TrendPoint]) -> Option<plot::TrendPoint> {
         let mut by_value = near.to_vec();
         by_value.sort_by(|one, other| one.point.value.total_cmp(&other.point.value));
@@ -209,7 +209,7 @@ impl<'a> Course<'a> {
         })
     }
 
-    /// The branch that this one left, after that.
+    /// Continuation of the parent branch after the branch point.
     fn continuation(&self) -> Option<plot::PointSeries> {
         let name = self.history.target.clone()?;
         let points = self.series.continuation.iter().filter_map(|point| {
@@ -232,7 +232,7 @@ impl<'a> Course<'a> {
         self.machines.iter().position(|known| *known == number)
     }
 
-    /// A level, or one for each machine where several measured, as far as its points reach.
+    /// A level within the range of its points; one per machine if several measured.
     fn levels(&self, level: &Level) -> Vec<plot::TrendLevel> {
         let shown = |machine: Option<u32>, value: &Estimate| {
             let points = &self.series.trend.points[level.first..=level.last];
@@ -290,7 +290,7 @@ impl<'a> Course<'a> {
         })
     }
 
-    /// Names of releases and remarks, and what changed beside the code.
+    /// Release names, annotations, and changes outside the code.
     fn notes(&self) -> Vec<plot::TrendNote> {
         let trend = &self.series.trend;
         let mut notes = Vec::new();
@@ -323,7 +323,7 @@ impl<'a> Course<'a> {
                 ),
             }));
         }
-        // Where several machines got the same, one label says it.
+        // One label serves several machines with the same change.
         let mut said: Vec<String> = Vec::new();
         for (&index, differences) in &self.series.circumstances {
             let words: Vec<String> = differences.iter().map(cause).collect();
@@ -353,7 +353,7 @@ impl<'a> Course<'a> {
         notes
     }
 
-    /// A place just before a point.
+    /// A coordinate just before a point.
     fn before(&self, index: usize) -> Option<f64> {
         let position = self.series.trend.points[index].position;
         let own = *self.places.get(&position)?;
@@ -362,18 +362,18 @@ impl<'a> Course<'a> {
     }
 }
 
-/// Why changes are not looked for in a point.
+/// Why the point is excluded from the search for changes.
 fn aside(point: &TrendPoint) -> &'static str {
     match point.point.is_dirty {
         _ if point.is_searched() => "",
         true => "uncommitted changes",
-        // Because of a value that somebody saw, so that it is a selected sample.
+        // Someone chose to repeat it because of its value, so it is a selected sample.
         false => "measured again",
     }
 }
 
-/// The positions of everything that a chart shows, with their times, in the order of the line. What has no point is shown
-/// if it lies between points.
+/// The positions of everything in the chart, with their times, in line order. Revisions without a
+/// point are included if they lie between points.
 fn stops(series: &SeriesTrend, history: &History) -> BTreeMap<u32, Option<i64>> {
     let points = series.trend.points.iter();
     let time = |point: &TrendPoint| point.revision.committed_unix_ms.or(Some(point.at_unix_ms));
@@ -393,8 +393,8 @@ fn stops(series: &SeriesTrend, history: &History) -> BTreeMap<u32, Option<i64>> 
     stops
 }
 
-/// The places of all positions. In time, a revision stands no earlier than the one before it on the line, whatever its
-/// date says.
+/// The coordinates of all positions. On a time axis, a revision is never placed before its
+/// predecessor on the line, whatever its date.
 fn places(stops: &BTreeMap<u32, Option<i64>>, axis: CourseAxis) -> BTreeMap<u32, f64> {
     let mut newest = f64::NEG_INFINITY;
     let place = |(position, time): (&u32, &Option<i64>)| {
@@ -414,7 +414,7 @@ fn places(stops: &BTreeMap<u32, Option<i64>>, axis: CourseAxis) -> BTreeMap<u32,
         .collect()
 }
 
-/// What changed, in a few words: without those that both sides begin with.
+/// A short form of the changes, without the common prefix of both sides.
 fn short_cause(differences: &[Difference]) -> String {
     match differences {
         [] => String::new(),

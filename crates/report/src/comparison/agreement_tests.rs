@@ -1,4 +1,4 @@
-//! What stands in a row agrees with itself: whoever divides the printed figures in his head gets the printed change.
+//! Each row is consistent: dividing its printed figures gives its printed change.
 
 use crate::comparison::rows::{Line, prepare};
 use crate::figure::{change, change_interval};
@@ -12,7 +12,7 @@ use speedwell_model::Session;
 /// Cases of one session, with 4 sessions for each of the 2 lengths below: 1,000 rows.
 const CASES: usize = 125;
 
-/// How the machine changes from run to run, on the scale of logarithms.
+/// How the machine changes from run to run, on a log scale.
 #[derive(Debug, Clone, Copy)]
 enum Machine {
     Steady,
@@ -42,7 +42,7 @@ impl Machine {
     }
 }
 
-/// Cases whose true changes lie between a fiftieth of a percent and a factor of sixteen, either way.
+/// Cases whose true changes lie between 0.02 % and a factor of sixteen, either way.
 fn session(machine: Machine, blocks: u32, seed: u64) -> Session {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut story = Story::fixed(&["old", "new"], blocks).seed(seed);
@@ -54,7 +54,7 @@ fn session(machine: Machine, blocks: u32, seed: u64) -> Session {
         story = story.case(&format!("g/case n={case}"), |variant, _| {
             let (level, deviation) = machine.at(at, all, &mut random);
             at += 1;
-            // Twelve uniform values have the variance of one normal one.
+            // The sum of twelve uniform values has the variance of a standard normal one.
             let noise: f64 = (0..12).map(|_| random.random_range(-0.5..0.5)).sum();
             let noise = deviation * noise;
             let own = if variant == "new" { change } else { 0.0 };
@@ -64,7 +64,7 @@ fn session(machine: Machine, blocks: u32, seed: u64) -> Session {
     story.session()
 }
 
-/// A printed figure; infinite where it says so.
+/// Parses a printed figure; `∞` is infinite.
 fn read(text: &str) -> f64 {
     let text = text.trim().replace([',', '+'], "").replace('∞', "inf");
     text.parse()
@@ -79,7 +79,7 @@ fn unit(text: &str) -> f64 {
     10f64.powi(-(decimals as i32))
 }
 
-/// What contradicts itself in a line as it is printed, if anything does.
+/// The inconsistency in a printed line, if any.
 fn contradiction(line: &Line<'_>) -> Option<String> {
     let estimate = line.row.change?;
     let [old, new] = line.sides();
@@ -94,7 +94,7 @@ fn contradiction(line: &Line<'_>) -> Option<String> {
     let printed = read(percent);
     let computed = (read(&new) / read(&old) - 1.0) * 100.0;
     let half = 0.5 * (ends[1] - ends[0]);
-    // Three digits of either side; fewer than half of what is not known.
+    // Three digits of either side; less than half of the uncertainty.
     let by_digits = (1.0 + (computed / 100.0).abs()) * 1.01 + unit(percent);
     let tolerance = by_digits.min(0.5 * half + unit(percent));
     let signless_zero = [percent, interval.as_str()].iter().all(|text| {
@@ -137,6 +137,6 @@ fn no_printed_row_contradicts_itself() {
         }
     }
     assert_eq!(rows, 1000);
-    // Medians of all runs would contradict the change in many of these rows.
+    // Medians over all runs would contradict the change in many of these rows.
     assert!(opposite_medians > 50, "{opposite_medians}");
 }

@@ -1,7 +1,8 @@
-//! What is said of cases that several machines measured: which it was, how far they differ, and what is to be expected of others
-//! like them. Start at [`remark`], [`add_columns`] and [`forest`]; what is known is decided in `analysis/machines.rs`.
+//! Results of cases that several machines measured: the machine, how much machines differ, and what
+//! to expect of other machines like them. Start at [`remark`], [`add_columns`] and [`forest`];
+//! `analysis/machines.rs` computes the findings.
 //!
-//! A circle of files: `rows.rs` adds the columns of here to its table, and they are made of its lines.
+//! Circular on purpose: `rows.rs` adds these columns to its table, and they read its lines.
 
 use super::rows::Line;
 use crate::charts::{band, forest_row};
@@ -14,7 +15,7 @@ use speedwell_analysis::{AcrossMachines, CaseComparison, Comparison, MachineEffe
 use speedwell_model::{Better, Estimate};
 use speedwell_plot as plot;
 
-/// Why a verdict was taken back, with the machines that are furthest apart.
+/// Why a verdict was withdrawn, with the two machines that differ most.
 pub fn remark(row: &CaseComparison) -> Option<String> {
     let known = row.machines.as_ref().filter(|known| known.depends)?;
     let p = known.p_equal.map(probability)?;
@@ -33,8 +34,8 @@ fn range(known: &AcrossMachines) -> Option<String> {
     Some(format!("{low} … {high}"))
 }
 
-/// Adds the machine of each case, where it has one; else the range over machines, and for those who ask for everything a column
-/// for each of them.
+/// Adds the machine of each case, if it has one, else the range over machines; verbose output gets
+/// a column per machine.
 pub fn add_columns<'a>(
     columns: &mut Columns<Line<'a>>,
     rows: &[&CaseComparison],
@@ -71,7 +72,7 @@ pub fn add_columns<'a>(
     });
 }
 
-/// The machines of a line.
+/// The effects on each machine of a line.
 fn of<'l>(line: &'l Line<'_>) -> impl Iterator<Item = &'l MachineEffect> {
     line.row.machines.iter().flat_map(|known| &known.machines)
 }
@@ -94,7 +95,7 @@ fn add_each<'a>(columns: &mut Columns<Line<'a>>, known: &[&AcrossMachines]) {
     }
 }
 
-/// Everything that is known by machine, for programs.
+/// All per-machine figures, for programs.
 fn data(known: &AcrossMachines) -> Value {
     let machine = |machine: &MachineEffect| {
         json!({
@@ -124,7 +125,7 @@ fn data(known: &AcrossMachines) -> Value {
     })
 }
 
-/// What is to be expected of other machines: of a case, or for many cases that something is said, and where.
+/// What to expect of other machines: for one case the expectation, for many cases a pointer to it.
 pub fn notes(comparison: &Comparison) -> Vec<String> {
     let rows = || {
         comparison
@@ -164,7 +165,8 @@ fn expected(known: &Population, comparison: &Comparison) -> String {
     )
 }
 
-/// The change on each machine, on all of them, and on others like them; nothing for a case of one machine.
+/// The change on each machine, on all of them, and on others like them; `None` for a case measured
+/// on one machine.
 pub fn forest(comparison: &Comparison, row: &CaseComparison) -> Option<Chart> {
     let known = row
         .machines
@@ -211,7 +213,7 @@ pub fn forest(comparison: &Comparison, row: &CaseComparison) -> Option<Chart> {
     })
 }
 
-/// What an interval shows by itself.
+/// The mark that an interval justifies on its own.
 fn mark(change: &Estimate, better: Better) -> plot::Mark {
     match (change.low > 0.0, change.high < 0.0, better) {
         (true, _, Better::Higher) | (_, true, Better::Lower) => plot::Mark::Better,
@@ -235,7 +237,7 @@ mod tests {
         ("m4", "zen4"),
     ];
 
-    /// Four machines with four blocks each; the factor of the new variant on each.
+    /// Findings from four machines with four blocks each; `factors` scale the new variant.
     fn found(factors: [f64; 4]) -> Findings {
         let value = move |variant: &str, number: u32| {
             let factor = if variant == "new" {
@@ -308,7 +310,7 @@ mod tests {
             shown.contains("holds on these 2 machines; with fewer than 3"),
             "{shown}"
         );
-        // Of one machine the row says which.
+        // With one machine, the row names it.
         let one = story.machines(&FOUR[2..3]).session();
         let findings = speedwell_analysis::analyse(&one, &Settings::default());
         let shown = text(&findings, Verbosity::Normal);

@@ -1,8 +1,9 @@
-//! Baseline against candidates: the answer in words, then the table behind it.
+//! Baseline against candidates: the answer in words, then its table.
 //!
-//! Which comparisons share a table is decided here: usually a table is one comparison and its rows are the cases. Where
-//! a comparison has a single case there would be as many tables as metrics (a load test) or candidates (a contest of
-//! one-liners); those become the rows of one table instead. Sentences are in `words.rs`, rows and columns in `rows.rs`.
+//! Decides which comparisons share a table. Usually a table is one comparison and its rows are the
+//! cases. Comparisons of a single case would need as many tables as there are metrics (a load test)
+//! or candidates (several one-liners); they become the rows of one table instead. Sentences are in
+//! `words.rs`, rows and columns in `rows.rs`.
 
 #[cfg(test)]
 mod agreement_tests;
@@ -26,10 +27,10 @@ use speedwell_analysis::{CaseComparison, Comparison, Correction, Findings, Metho
 use speedwell_model::{Estimate, Failure, Verdict};
 use std::sync::Arc;
 
-/// The name of the table, for machines.
+/// The machine-readable name of the table.
 pub const TABLE: &str = "changes";
 
-/// The comparisons among `findings`, without failures, warnings and charts, which all reports share.
+/// Reports the comparisons, without the failures, warnings and charts that all reports share.
 pub fn comparison(findings: &Findings, output: &Output) -> Document {
     let mut document = Document::new("comparison");
     let sections = sections(&findings.comparisons);
@@ -58,7 +59,7 @@ pub fn comparison(findings: &Findings, output: &Output) -> Document {
     document
 }
 
-/// What the table can be sorted by.
+/// The sort keys of the table.
 pub fn sort_keys() -> Vec<&'static str> {
     rows::columns(["", "", ""], 0.0, Verbosity::Normal).sort_keys()
 }
@@ -148,11 +149,11 @@ fn table(section: &Section<'_>, output: &Output) -> Table {
 pub struct Section<'a> {
     /// What the rows are.
     pub rows: Rows,
-    /// Its comparisons, all against the same baseline unless its rows are pairs.
+    /// Its comparisons. All have the same baseline, unless the rows are pairs.
     pub comparisons: Vec<&'a Comparison>,
 }
 
-/// What the rows of a table are.
+/// The kind of rows in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
     /// Cases, of one comparison.
@@ -161,7 +162,7 @@ pub enum Rows {
     Metrics,
     /// Candidates in a single case.
     Candidates,
-    /// Pairs with baselines of their own, in a single case.
+    /// Pairs, each with its own baseline, in a single case.
     Pairs,
 }
 
@@ -171,11 +172,11 @@ pub struct Named<'a> {
     pub shared: String,
     /// Headings and rows in the order of the table.
     pub lines: Vec<Line>,
-    /// What each index of `lines` means.
+    /// The place for each index in `lines`.
     pub places: Vec<Place<'a>>,
 }
 
-/// Sorts comparisons into tables; their order stays.
+/// Groups comparisons into tables, keeping their order.
 pub fn sections(comparisons: &[Comparison]) -> Vec<Section<'_>> {
     let mut sections: Vec<Section<'_>> = Vec::new();
     for comparison in comparisons {
@@ -193,12 +194,12 @@ pub fn sections(comparisons: &[Comparison]) -> Vec<Section<'_>> {
 }
 
 impl<'a> Section<'a> {
-    /// The comparison that stands for all where they agree.
+    /// The first comparison, for properties that all of them share.
     pub fn first(&self) -> &'a Comparison {
         self.comparisons[0]
     }
 
-    /// Takes `other` in if it belongs to the same table.
+    /// Adds `other` if it belongs to the same table; returns whether it did.
     fn join(&mut self, other: &'a Comparison) -> bool {
         let first = self.first();
         if single_case(first).is_none() || single_case(first) != single_case(other) {
@@ -214,7 +215,7 @@ impl<'a> Section<'a> {
             (_, _, true) => Rows::Pairs,
             _ => return false,
         };
-        // Candidates of one baseline are pairs, too, as soon as there is another baseline.
+        // Candidates of one baseline become pairs once there is another baseline.
         let widens = (self.rows, rows) == (Rows::Candidates, Rows::Pairs);
         if self.comparisons.len() > 1 && rows != self.rows && !widens {
             return false;
@@ -224,7 +225,7 @@ impl<'a> Section<'a> {
         true
     }
 
-    /// What the section is about, given everything that is compared.
+    /// The subject of the section, given all comparisons.
     pub fn title(&self, all: &[Comparison]) -> String {
         let first = self.first();
         if self.rows == Rows::Pairs {
@@ -243,7 +244,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// What tells the comparisons of this section apart, in front of a sentence about one of them.
+    /// The prefix that distinguishes one comparison of this section in a sentence.
     pub fn subject(&self, comparison: &Comparison) -> String {
         match self.rows {
             Rows::Metrics => format!("{}: ", comparison.metric.name),
@@ -331,12 +332,12 @@ fn metric_name(comparison: &Comparison) -> Name {
     }
 }
 
-/// A table up to this long shows its largest changes by itself.
+/// Longest table without highlights.
 const SHORT_TABLE: usize = 20;
-/// Cases named on each side.
+/// Cases named per side.
 const NAMED_CHANGES: usize = 5;
 
-/// Up to five of the worst and five of the best cases; nothing for a short table.
+/// Up to five of the worst and five of the best cases; empty for a short table.
 pub fn highlights(comparison: &Comparison) -> Vec<Block> {
     if comparison.rows.len() <= SHORT_TABLE {
         return Vec::new();
@@ -375,10 +376,10 @@ fn item(row: &CaseComparison, verdict: Verdict) -> String {
     format!("{} {verdict} {change} {}", symbol(verdict), row.case.id())
 }
 
-/// Cases named unless all are requested.
+/// Unmatched cases named by default.
 const NAMED_UNMATCHED: usize = 8;
 
-/// A list for each side that has cases of its own.
+/// Lists, for each side, the cases that only it has.
 pub fn unmatched(
     comparisons: &[&Comparison],
     failures: &[Failure],
@@ -423,7 +424,7 @@ pub fn unmatched(
     blocks
 }
 
-/// That the other side of a case failed, and how.
+/// States that the other side of a case failed, and how.
 fn failed_partner(
     id: &str,
     variant: &str,
@@ -480,7 +481,7 @@ fn comparison_data(comparison: &Comparison) -> Value {
     data
 }
 
-/// An estimate; ends that are not finite are `null`.
+/// An estimate; bounds that are not finite become `null`.
 fn estimate(estimate: &Estimate) -> Value {
     json!({
         "value": number(estimate.value),
@@ -489,7 +490,7 @@ fn estimate(estimate: &Estimate) -> Value {
     })
 }
 
-/// Methods as `--method` names them.
+/// Names of methods as in `--method`.
 fn method(method: Method) -> &'static str {
     match method {
         Method::Rank => "rank",
@@ -500,7 +501,7 @@ fn method(method: Method) -> &'static str {
     }
 }
 
-/// Corrections as `--correct` names them.
+/// Names of corrections as in `--correct`.
 fn correction(correction: Correction) -> &'static str {
     match correction {
         Correction::BenjaminiHochberg => "bh",

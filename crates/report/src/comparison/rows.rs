@@ -1,7 +1,7 @@
-//! The rows and columns of the verdict table, for people and for machines.
+//! Rows and columns of the verdict table, for people and for machines.
 //!
-//! A row is prepared with everything that concerns several of its cells at once: the common unit of both sides, the
-//! digits shown, the marks of footnotes. Start at [`prepare`] and [`columns`].
+//! Preparing a row decides what concerns several of its cells at once: the common unit of both
+//! sides, the digits shown, the footnote marks. Start at [`prepare`] and [`columns`].
 
 use super::machines;
 use crate::case_labels::add_case_columns;
@@ -17,10 +17,10 @@ use speedwell_analysis::{CaseComparison, Comparison};
 use speedwell_model::{Better, Estimate, Figure as Recorded, Verdict};
 use std::borrow::Cow;
 
-/// A case of a comparison.
+/// A case in its comparison.
 pub type Place<'a> = (&'a Comparison, &'a CaseComparison);
 
-/// Said of every verdict that rests on runs in fixed or unknown order.
+/// The footnote for verdicts that rest on runs in fixed or unknown order.
 const INDICATIVE: &str = "a hint only: the order of these runs is fixed or unknown, so that a drift \
                           of the machine may pass for a change";
 
@@ -30,22 +30,22 @@ pub struct Line<'a> {
     pub comparison: &'a Comparison,
     /// Its figures.
     pub row: &'a CaseComparison,
-    /// What it is called in its table.
+    /// Its name in the table.
     pub name: Name,
     /// How the figures of both sides are shown.
     pub scale: Scale,
-    /// The last decimal place of the baseline and of the candidate.
+    /// The last decimal places of the baseline and the candidate.
     pub last_places: [i32; 2],
-    /// The unit, unless the caption says it.
+    /// The unit; empty if it is in the caption.
     pub unit: String,
-    /// Runs a side, unless the caption says them.
+    /// The runs per side; empty if they are in the caption.
     pub runs: String,
     /// Marks of the footnotes.
     pub marks: String,
 }
 
 impl Line<'_> {
-    /// What is said below the row.
+    /// The remark below the row.
     pub fn remark(&self) -> Option<String> {
         let mean = self.row.mean_change.filter(|_| self.row.shape_changed)?;
         let mean = change_with_interval(&mean);
@@ -54,13 +54,13 @@ impl Line<'_> {
         ))
     }
 
-    /// The figures of the baseline and of the candidate, as they stand in the table.
+    /// The figures of the baseline and the candidate as printed in the table.
     pub fn sides(&self) -> [String; 2] {
         let sides = [&self.row.baseline, &self.row.candidate];
         [0, 1].map(|at| self.scale.bare(sides[at].location, self.last_places[at]))
     }
 
-    /// The verdict with its symbol and the marks of its footnotes.
+    /// The verdict with its symbol and footnote marks.
     pub fn verdict(&self) -> String {
         if let Some(withheld) = &self.row.withheld {
             return format!("- {withheld} {}", self.marks).trim_end().to_owned();
@@ -74,12 +74,12 @@ impl Line<'_> {
         format!("{words} {}", self.marks).trim_end().to_owned()
     }
 
-    /// Whether there is a change of which nobody knows whether it is good.
+    /// Whether there is a change but the metric's good direction is unknown.
     fn has_no_direction(&self) -> bool {
         self.row.differs && self.comparison.metric.better == Better::Unknown
     }
 
-    /// The change: in percent, or from zero to what it is now.
+    /// The change in percent; a change from zero shows the new figure.
     fn change(&self) -> String {
         match self.row.change {
             Some(known) => change(&known),
@@ -89,7 +89,7 @@ impl Line<'_> {
     }
 }
 
-/// A symbol that tells verdicts apart without colour.
+/// A symbol that distinguishes verdicts without color.
 pub fn symbol(verdict: Verdict) -> char {
     match verdict {
         Verdict::Better => '▲',
@@ -109,7 +109,7 @@ pub fn emphasis(verdict: Verdict) -> Emphasis {
     }
 }
 
-/// The lines of one table, in the order given. Names are filled in later.
+/// Prepares the lines of one table, in the order given. Names are filled in later.
 pub fn prepare<'a>(
     places: Vec<Place<'a>>,
     choice: Option<UnitChoice>,
@@ -137,13 +137,15 @@ pub fn prepare<'a>(
     places.into_iter().map(line).collect()
 }
 
-/// Fewest significant digits of a figure that has a change: with fewer, who divides in his head finds another one.
+/// Fewest significant digits of a figure with a change: with fewer, dividing the printed figures
+/// would give a different change.
 const FEWEST_DIGITS: i32 = 3;
-/// Sides up to this many times as large as each other end at the same decimal place.
+/// Largest ratio of two sides that end at the same decimal place.
 const OF_ONE_SIZE: f64 = 10.0;
 
-/// The last decimal places of both sides. They are those that the interval of the change supports, so that the printed
-/// figures have the printed change: a side by itself may be known less well than its ratio to the other.
+/// The last decimal places of both sides. They follow from the interval of the change, so that the
+/// printed figures agree with the printed change: a side alone may be known less well than its
+/// ratio to the other.
 fn last_places(row: &CaseComparison, scale: &Scale) -> [i32; 2] {
     let place = |(location, known): (f64, Uncertainty)| {
         let place = scale.place(location, known);
@@ -173,13 +175,13 @@ fn figures(row: &CaseComparison) -> [(f64, Uncertainty); 2] {
     })
 }
 
-/// Half the width of a bounded interval on the scale of logarithms: a share of either side.
+/// Half the width of a bounded interval on the log scale: a share of either side.
 fn half_of_logs(change: &Estimate) -> Option<f64> {
     let half = 0.5 * (change.high.ln_1p() - change.low.ln_1p());
     (half > 0.0 && half.is_finite()).then_some(half)
 }
 
-/// One scale for all rows, if their figures are of one metric and of similar size.
+/// One scale for all rows, if their figures share a metric and are of similar size.
 fn common_scale(places: &[Place<'_>], choice: Option<UnitChoice>) -> Option<Scale> {
     let metric = &places.first()?.0.metric;
     if places
@@ -204,7 +206,7 @@ fn runs(row: &CaseComparison) -> String {
     format!("{baseline}/{candidate}")
 }
 
-/// Everything that is to be said of a row.
+/// All notes on a row.
 fn row_notes(row: &CaseComparison) -> impl Iterator<Item = Cow<'_, str>> {
     let indicative = row.indicative.then_some(Cow::Borrowed(INDICATIVE));
     let by_machine = machines::remark(row).map(Cow::Owned);
@@ -212,7 +214,7 @@ fn row_notes(row: &CaseComparison) -> impl Iterator<Item = Cow<'_, str>> {
     indicative.into_iter().chain(by_machine).chain(own)
 }
 
-/// What is true of every row of a longer table: a mark on all of them would tell nothing apart.
+/// Notes that hold for every row of a longer table: a mark on every row carries no information.
 pub fn shared_remarks(places: &[Place<'_>]) -> Vec<String> {
     let Some(((_, first), others @ [_, ..])) = places.split_first() else {
         return Vec::new();
@@ -227,7 +229,7 @@ pub fn shared_remarks(places: &[Place<'_>]) -> Vec<String> {
         .collect()
 }
 
-/// Words as a sentence of its own.
+/// Capitalizes words into a sentence.
 fn sentence(words: &str) -> String {
     let mut letters = words.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string());
@@ -244,7 +246,7 @@ fn marks(row: &CaseComparison, shared: &[String], footnotes: &mut Footnotes) -> 
         .join(" ")
 }
 
-/// All columns of a table, with the headings of the names, the baseline and the candidate.
+/// All columns of a table, given the headings of the names, the baseline and the candidate.
 pub fn columns<'a>(
     [names, baseline, candidate]: [&str; 3],
     confidence: f64,
@@ -286,7 +288,7 @@ fn add_sides(columns: &mut Columns<Line<'_>>, baseline: &str, candidate: &str) {
     });
 }
 
-/// The change and what it means.
+/// Adds the change and its verdict.
 fn add_answer(columns: &mut Columns<Line<'_>>, confidence: f64) {
     columns.add(
         Column::figure("change_shown", "change").for_people(),
@@ -320,7 +322,7 @@ fn add_answer(columns: &mut Columns<Line<'_>>, confidence: f64) {
     });
 }
 
-/// How sure the answer is.
+/// Adds how certain the answer is.
 fn add_evidence(columns: &mut Columns<Line<'_>>) {
     columns.add(Column::figure("p", "p").expendable(5), |line| {
         Cell::shown_figure(line.row.p, probability)
@@ -342,7 +344,7 @@ fn add_evidence(columns: &mut Columns<Line<'_>>) {
     );
 }
 
-/// The keys of either side's median of a figure that the kernel told.
+/// The keys of both sides' medians of figures reported by the kernel.
 const RECORDED: [(&str, &str, Recorded); 12] = [
     ("baseline_steal", "candidate_steal", Recorded::Steal),
     (
@@ -394,7 +396,8 @@ const RECORDED: [(&str, &str, Recorded); 12] = [
     ),
 ];
 
-/// How often each side was disturbed, where that is often, and for machines what the kernel said of its runs.
+/// Adds how often each side was disturbed, if that is frequent; for machines, the kernel's figures
+/// for its runs.
 pub fn add_disturbance(columns: &mut Columns<Line<'_>>) {
     let column = Column::figure("disturbed_shown", "disturbed").for_people();
     columns.add(column.expendable(6), |line| {
@@ -423,7 +426,7 @@ pub fn add_disturbance(columns: &mut Columns<Line<'_>>) {
     }
 }
 
-/// The spread of the runs on both sides, for those who ask for more.
+/// Adds the spread of the runs on both sides, for verbose output.
 fn add_spread(columns: &mut Columns<Line<'_>>, baseline: &str, candidate: &str) {
     let column = |key, header| Column::figure(key, header).for_people();
     columns.add(
@@ -440,10 +443,10 @@ fn add_spread(columns: &mut Columns<Line<'_>>, baseline: &str, candidate: &str) 
     );
 }
 
-/// The key of a column for machines, and its figure.
+/// The key of a machine-readable column, and its figure.
 type Figure = (&'static str, fn(&CaseComparison) -> Option<f64>);
 
-/// Figures for machines with all their digits.
+/// Machine-readable figures with all digits.
 const FIGURES: [Figure; 18] = [
     ("baseline_location", |row| Some(row.baseline.location)),
     ("candidate_location", |row| Some(row.candidate.location)),
@@ -468,7 +471,7 @@ const FIGURES: [Figure; 18] = [
     ("decided_at", |row| row.decided_at.map(f64::from)),
 ];
 
-/// Every figure, and all runs, for machines.
+/// Adds every figure, and all runs, for machines.
 fn add_figures(columns: &mut Columns<Line<'_>>) {
     for (key, figure) in FIGURES {
         columns.add_figure(key, move |line| figure(line.row));

@@ -1,7 +1,7 @@
-//! The answer of a comparison in words, and what a reader needs to judge it: units above the table, method and limits
-//! below.
+//! The answer of a comparison in words, and what readers need to judge it: units above the table,
+//! method and limits below.
 //!
-//! The words must be true of the figures below them: nothing is said to be faster unless the verdict says so.
+//! The words must agree with the figures: nothing is called faster unless the verdict says so.
 
 use crate::case_labels::distinct;
 use crate::figure::{
@@ -37,7 +37,7 @@ pub fn headline(
     }
 }
 
-/// Which of the sides failed, and how: `new exited with status 3`.
+/// The sides that failed, and how: `new exited with status 3`.
 fn failed_sides(comparison: &Comparison, failures: &[Failure]) -> Option<String> {
     let sides = [&comparison.baseline, &comparison.candidate];
     let failed = sides.into_iter().filter_map(|side| {
@@ -198,7 +198,7 @@ fn place(number: usize, total: usize) -> String {
     }
 }
 
-/// The line above the table: metric, unit, direction, runs; whatever all rows share.
+/// The line above the table: metric, unit, direction, runs; everything that all rows share.
 pub fn caption(
     section: &[&Comparison],
     unit: Option<String>,
@@ -220,8 +220,8 @@ pub fn caption(
     Some(words.join(", ")).filter(|line| !line.is_empty())
 }
 
-/// The explanations below all tables, each said once: how answers were found, and what is missing to those that were
-/// not. What an expert knows and a page has among its circumstances is for those who ask for everything.
+/// The explanations below all tables, each given once: the method, and what the cases without an
+/// answer lack. Verbose output adds what experts know and pages list among the circumstances.
 pub fn notes(comparisons: &[Comparison], verbosity: Verbosity) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for comparison in comparisons
@@ -268,7 +268,7 @@ fn method(comparison: &Comparison) -> String {
     )
 }
 
-/// The test, and what it is a change of.
+/// The test, and the kind of change that it estimates.
 pub fn method_words(method: Method) -> &'static str {
     match method {
         Method::Rank => "rank test permuted within blocks, change of the typical run",
@@ -281,7 +281,7 @@ pub fn method_words(method: Method) -> &'static str {
     }
 }
 
-/// How the p values of many cases are adjusted.
+/// How the p-values of many cases are adjusted.
 pub fn correction_words(correction: Correction) -> &'static str {
     match correction {
         Correction::BenjaminiHochberg => {
@@ -292,7 +292,7 @@ pub fn correction_words(correction: Correction) -> &'static str {
     }
 }
 
-/// What p is the probability of, where that is not a change of nothing.
+/// The null hypothesis behind p, if it is not "no change".
 fn question(comparison: &Comparison) -> Option<String> {
     let threshold = setting(comparison.threshold?);
     Some(format!(
@@ -316,7 +316,7 @@ fn correction(comparisons: &[Comparison]) -> Option<&'static str> {
     }
 }
 
-/// The smallest and largest of some figures, in words.
+/// The smallest and the largest figure in words.
 fn range<T: PartialOrd + Copy>(figures: &[T], word: impl Fn(T) -> String) -> Option<String> {
     let least = figures
         .iter()
@@ -334,8 +334,8 @@ fn range<T: PartialOrd + Copy>(figures: &[T], word: impl Fn(T) -> String) -> Opt
     })
 }
 
-/// What cases without a change may hide, and what unclear ones need. The design asks for the minimum detectable effect
-/// beside every answer that found nothing, "same" included.
+/// The change that cases without a finding may hide, and what unclear ones need. The minimum
+/// detectable effect must accompany every answer that found nothing, including "same".
 fn not_found(comparisons: &[Comparison]) -> Option<String> {
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
     let open: Vec<&CaseComparison> = rows

@@ -1,4 +1,4 @@
-//! The claims and the gates of an experiment with their answers.
+//! The claims and gates of an experiment, with their outcomes.
 
 use crate::document::{Block, Document};
 use crate::figure::{Uncertainty, change_with_interval, place, quantity, spell};
@@ -6,7 +6,7 @@ use crate::table::{Cell, Column, Emphasis, Kind, Row, Table};
 use serde_json::{Value, json};
 use speedwell_analysis::experiment::{ClaimFound, Found, Holds, Part};
 
-/// A table with a row for each claim, and for each of its comparisons what both sides are.
+/// A table with a row per claim, and the figures of both sides for each of its comparisons.
 pub fn claims(found: &Found) -> Document {
     let mut document = Document::new("claims");
     if found.claims.is_empty() {
@@ -27,7 +27,7 @@ pub fn claims(found: &Found) -> Document {
     document
 }
 
-/// The word of an answer, and how it stands out.
+/// The word and the emphasis for an outcome.
 fn answer_words(holds: Holds) -> (&'static str, &'static str, Emphasis) {
     match holds {
         Holds::Yes => ("holds", "✓ holds", Emphasis::Good),
@@ -98,7 +98,7 @@ fn parts(claim: &ClaimFound) -> Value {
     claim.parts.iter().map(data).collect()
 }
 
-/// A sentence for every broken gate, and for machines all of them.
+/// A sentence for each broken gate; machine-readable output lists all gates.
 pub fn gates(found: &Found) -> Document {
     let mut document = Document::new("gates");
     if found.gates.is_empty() {

@@ -1,5 +1,5 @@
-//! What an experiment shows at one glance: the grid of variants that differ in two respects, cells without a figure, and
-//! the changes of a group as forest charts.
+//! The overview of an experiment: the grid of variants that differ in two factors, cells without a
+//! figure, and the changes of a group as forest charts.
 
 use crate::case_labels::distinct;
 use crate::charts::{Compared, band, forest_row, labels};
@@ -15,7 +15,7 @@ use speedwell_plot as plot;
 use speedwell_suite::experiment::Experiment;
 use std::sync::Arc;
 
-/// What every combination of the two respects gave in a case, by the headline metric.
+/// The results of every combination of two factors in a case, by the headline metric.
 struct Grid<'a> {
     case: String,
     metric: &'a Metric,
@@ -32,12 +32,12 @@ struct Place<'a> {
     center: Estimate,
 }
 
-/// A table for each case; none unless all variants say two respects.
+/// A table per case; empty unless all variants declare two factors.
 pub fn tables(group: &GroupFound, experiment: &Experiment) -> Vec<Table> {
     grids(group, experiment).iter().map(table).collect()
 }
 
-/// A picture for each case: bars in groups, so that one sees whether one respect does the same whatever the other is.
+/// A chart per case: grouped bars, which show whether the two factors interact.
 pub fn charts(group: &GroupFound, experiment: &Experiment) -> Vec<Chart> {
     grids(group, experiment).iter().map(chart).collect()
 }
@@ -56,7 +56,7 @@ fn grids<'a>(group: &'a GroupFound, experiment: &'a Experiment) -> Vec<Grid<'a>>
         .collect()
 }
 
-/// The names of the two respects.
+/// The names of the two factors.
 fn respects(experiment: &Experiment) -> Option<(String, String)> {
     let names = |factors: &[(String, String)]| -> Vec<String> {
         factors.iter().map(|(name, _)| name.clone()).collect()
@@ -81,7 +81,7 @@ fn values(experiment: &Experiment, respect: &str) -> Vec<String> {
     distinct(of_respect.map(|(_, value)| value.clone()))
 }
 
-/// The variant that has these values of its respects.
+/// The variant with these values of its factors.
 fn variant_of<'a>(experiment: &'a Experiment, wanted: &[(&str, &str)]) -> Option<&'a str> {
     let has = |factors: &[(String, String)]| {
         let is_in = |(name, value): &(&str, &str)| {
@@ -199,7 +199,7 @@ fn chart(grid: &Grid<'_>) -> Chart {
     )
 }
 
-/// A row for every case and variant that failed, and why; none if nothing did.
+/// A row for every case and variant that failed, with the reason; `None` if nothing failed.
 pub fn cells_table(found: &Found) -> Option<Table> {
     let mut cells: Vec<(&Failure, usize)> = Vec::new();
     for failure in found
@@ -253,7 +253,7 @@ fn rows(failure: &Failure, times: usize) -> Vec<Row> {
     [Row::Cells(cells)].into_iter().chain(remark).collect()
 }
 
-/// One forest a metric: every case of every pair, with the change of the control against itself as the band.
+/// A forest chart per metric: every case of every pair; the band is the control against itself.
 pub fn forests(group: &GroupFound) -> Vec<Chart> {
     group
         .metrics
@@ -262,12 +262,12 @@ pub fn forests(group: &GroupFound) -> Vec<Chart> {
         .collect()
 }
 
-/// The forest of what the group is about.
+/// The forest chart of the group's main metric.
 pub fn leading(group: &GroupFound) -> Option<Chart> {
     forest(group, group.metrics.first()?)
 }
 
-/// The rows of one pair of variants, with what sets each case apart from the others.
+/// The rows of one pair of variants, labelled by what distinguishes the cases.
 fn pair(comparison: &Comparison) -> Vec<plot::ForestRow> {
     let pair = format!("{} against {}", comparison.candidate, comparison.baseline);
     let cases = comparison.rows.iter().map(|row| Arc::clone(&row.case));

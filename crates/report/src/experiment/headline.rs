@@ -1,4 +1,4 @@
-//! The answer of an experiment in sentences: what each comparison says, and what the control says of it.
+//! The answer of an experiment in sentences: the results of the comparisons and of the control.
 
 use crate::document::Block;
 use crate::figure::{
@@ -10,10 +10,10 @@ use speedwell_analysis::{CaseComparison, Comparison};
 use speedwell_model::{Estimate, Verdict};
 use speedwell_suite::experiment::{Experiment, is_repetition};
 
-/// A change from here on is given as a factor: "+250 %" is hard to imagine, "3.5 times" is not.
+/// Smallest change given as a factor: "3.5 times" is easier to grasp than "+250 %".
 const SHOWN_AS_FACTOR: f64 = 1.0;
 
-/// One sentence for each comparison of a group, then what the control says.
+/// One sentence per comparison of a group, then the result of the control.
 pub fn headlines(found: &Found, experiment: &Experiment) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut names = Names {
@@ -35,7 +35,7 @@ pub fn headlines(found: &Found, experiment: &Experiment) -> Vec<Block> {
     blocks
 }
 
-/// What variants are called in the answers: with their labels the first time.
+/// Names of variants in the answers: with the label at the first mention.
 struct Names<'a> {
     experiment: &'a Experiment,
     named: Vec<String>,
@@ -51,7 +51,7 @@ impl Names<'_> {
     }
 }
 
-/// What each comparison of a group says.
+/// The result of each comparison of a group.
 fn sentences(group: &GroupFound, metric: &MetricFound, names: &mut Names<'_>) -> Vec<String> {
     let own = metric
         .findings
@@ -70,7 +70,7 @@ fn sentences(group: &GroupFound, metric: &MetricFound, names: &mut Names<'_>) ->
     .collect()
 }
 
-/// What a comparison says: verdicts with the number of cases and the size of the change.
+/// The result of a comparison: verdicts with the number of cases and the size of the change.
 fn verdict_summary(comparison: &Comparison) -> String {
     let total = comparison.rows.len();
     let rows: Vec<&CaseComparison> = comparison.rows.iter().collect();
@@ -91,8 +91,8 @@ fn verdict_summary(comparison: &Comparison) -> String {
     }
 }
 
-/// What counted instructions say where the metric itself leaves cases unclear: on a busy machine they often decide when
-/// times cannot.
+/// What instruction counts show where the metric leaves cases unclear: on a busy machine they are
+/// often decisive when times are not.
 fn counted(group: &GroupFound, comparison: &Comparison) -> Option<String> {
     let mut others = group.metrics.iter().skip(1);
     let counts = others.find(|found| found.metric.name.starts_with("instructions"))?;
@@ -115,7 +115,7 @@ fn counted(group: &GroupFound, comparison: &Comparison) -> Option<String> {
     })
 }
 
-/// A part of a sentence for each verdict that some of these rows of a comparison have; there are `total` cases.
+/// A clause for each verdict among these rows of a comparison with `total` cases.
 fn verdicts(comparison: &Comparison, rows: &[&CaseComparison], total: usize) -> Vec<String> {
     let (good, bad) = good_and_bad(&comparison.metric);
     let order = [
@@ -146,7 +146,7 @@ fn verdicts(comparison: &Comparison, rows: &[&CaseComparison], total: usize) -> 
     parts.collect()
 }
 
-/// The change, or the range of the changes of several cases.
+/// The change, or the range of changes over several cases.
 fn size(rows: &[&CaseComparison]) -> String {
     let mut changes: Vec<Estimate> = rows.iter().filter_map(|row| row.change).collect();
     changes.sort_by(|one, other| one.value.total_cmp(&other.value));
@@ -170,7 +170,7 @@ fn size(rows: &[&CaseComparison]) -> String {
     }
 }
 
-/// Which changes the data leave possible.
+/// The changes that the data cannot exclude.
 fn not_excluded(rows: &[&CaseComparison]) -> String {
     let changes = rows.iter().filter_map(|row| row.change);
     let ends = changes.map(|change| (change.low, change.high));
@@ -190,12 +190,12 @@ fn times(change: f64) -> String {
     spell(factor, place(factor, Uncertainty::Unknown).max(1))
 }
 
-/// Whether a comparison is that of the control with itself.
+/// Whether the comparison is the control against itself.
 pub fn is_control(comparison: &Comparison) -> bool {
     is_repetition(&comparison.candidate)
 }
 
-/// What reports call a variant: its name, with its label where there is one.
+/// The display name of a variant: its name, with its label if it has one.
 pub fn label(experiment: &Experiment, name: &str) -> String {
     let known = experiment
         .variants
@@ -207,7 +207,7 @@ pub fn label(experiment: &Experiment, name: &str) -> String {
     }
 }
 
-/// What the control says: differences up to this size are seen where there is none.
+/// The noise floor according to the control: differences up to this size appear without a cause.
 fn floor(group: &GroupFound, metric: &MetricFound) -> Option<String> {
     let floor = metric.floor?;
     let control = metric

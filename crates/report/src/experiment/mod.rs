@@ -1,9 +1,9 @@
-//! What an experiment showed, as a document: its question, the answer, claims, a table for each metric, who was served
-//! within which time, charts.
+//! The report of an experiment: its question, the answer, claims, a table per metric, the share of
+//! requests served within a time, charts.
 //!
-//! It decides what is shown in which order: the answer, the chart and the tables behind it, then everything else,
-//! folded away where a format can; the file says what that is. Tables of changes are those of every comparison
-//! (`report/comparison`). Start at [`experiment`].
+//! Decides on content and order: the answer, with its chart and tables, then everything else,
+//! folded where the format allows; the experiment file selects the outputs. Tables of changes come
+//! from `comparison/`. Start at [`experiment`].
 
 mod claims;
 mod factors;
@@ -20,7 +20,7 @@ use speedwell_analysis::Findings;
 use speedwell_analysis::experiment::{Found, GroupFound, MetricFound};
 use speedwell_suite::experiment::{Experiment, Output as Wanted, Series};
 
-/// What is shown where the file says nothing.
+/// The outputs if the file selects none.
 const DEFAULT_OUTPUTS: [&str; 6] = [
     "by-metric",
     "latency-percentiles",
@@ -30,7 +30,7 @@ const DEFAULT_OUTPUTS: [&str; 6] = [
     "forest",
 ];
 
-/// The report of an experiment.
+/// Builds the report of an experiment.
 pub fn experiment(found: &Found, experiment: &Experiment, output: &Output) -> Document {
     let mut document = Document::new("experiment");
     let title = experiment.question.as_ref().unwrap_or(&experiment.name);
@@ -66,7 +66,8 @@ pub fn experiment(found: &Found, experiment: &Experiment, output: &Output) -> Do
     document
 }
 
-/// The charts that answer, and the others: the changes of what each group is about, else the first that the file wants.
+/// Splits the charts into leading ones and others: leading are the changes in each group's main
+/// metric, otherwise the first chart that the file lists.
 fn leading_first(charts: Vec<Chart>, found: &Found) -> (Vec<Chart>, Vec<Chart>) {
     let firsts = found.groups.iter().filter_map(factors::leading);
     let titles: Vec<String> = firsts.map(|chart| chart.title).collect();
@@ -79,12 +80,12 @@ fn leading_first(charts: Vec<Chart>, found: &Found) -> (Vec<Chart>, Vec<Chart>) 
     (leading, further)
 }
 
-/// All findings of groups in one.
+/// Merges the findings of all groups.
 fn whole(groups: &[GroupFound]) -> Findings {
     together(groups.iter().flat_map(|group| &group.metrics))
 }
 
-/// The findings of several metrics in one.
+/// Merges the findings of several metrics.
 fn together<'a>(metrics: impl IntoIterator<Item = &'a MetricFound>) -> Findings {
     let mut whole = Findings::default();
     for metric in metrics {
@@ -98,7 +99,7 @@ fn together<'a>(metrics: impl IntoIterator<Item = &'a MetricFound>) -> Findings 
     whole
 }
 
-/// The names of what the file wants to see.
+/// The names of the outputs that the file requests.
 fn wanted(experiment: &Experiment) -> Vec<&str> {
     let names: Vec<&str> = experiment
         .outputs
@@ -115,7 +116,7 @@ fn wanted(experiment: &Experiment) -> Vec<&str> {
     }
 }
 
-/// Flame graphs are drawn where the file lists them or no charts at all, and where they are requested.
+/// Whether to draw flame graphs: the file lists them, or it lists no charts, or they are requested.
 fn draws_flames(experiment: &Experiment, output: &Output) -> bool {
     let mut charts = experiment.outputs.iter().filter_map(|output| match output {
         Wanted::Chart { name, .. } => Some(name),
@@ -125,8 +126,8 @@ fn draws_flames(experiment: &Experiment, output: &Output) -> bool {
     is_listed || output.flames || output.chart == Some(ChartKind::Flame)
 }
 
-/// The tables of every group: what it is about first, its other metrics behind. For machines all comparisons are in
-/// one list.
+/// The tables of every group: its main metric first, then the others. Machine-readable output has
+/// all comparisons in one list.
 fn tables(found: &Found, experiment: &Experiment, output: &Output, document: &mut Document) {
     let mut compared = Vec::new();
     let mut shared = SharedNotes::default();
@@ -158,7 +159,7 @@ fn tables(found: &Found, experiment: &Experiment, output: &Output, document: &mu
     document.attach("comparisons", Value::Array(compared));
 }
 
-/// Notes below the tables of an experiment, such as the method, each with the number of its tables.
+/// Notes below the tables of an experiment, such as the method, with the number of their tables.
 #[derive(Default)]
 struct SharedNotes(Vec<(String, usize)>);
 
@@ -173,7 +174,7 @@ impl SharedNotes {
         }
     }
 
-    /// What is true of several tables is said once, behind the last of them.
+    /// Moves notes that apply to several tables behind the last of them, once each.
     fn move_to_end(self, blocks: &mut Vec<Block>) {
         let shared = self.0.into_iter().filter(|(_, times)| *times > 1);
         let shared: Vec<String> = shared.map(|(text, _)| text).collect();
@@ -191,7 +192,7 @@ fn remove_notes(blocks: &mut Vec<Block>, texts: &[String]) {
     }
 }
 
-/// What stands behind the first metric of a group, in one line.
+/// One line about the other metrics of a group.
 fn rest_of(group: &GroupFound, several: bool) -> String {
     let others = group.metrics.iter().skip(1);
     let mut names: Vec<&str> = others.map(|metric| metric.metric.name.as_str()).collect();
@@ -206,7 +207,7 @@ fn rest_of(group: &GroupFound, several: bool) -> String {
     }
 }
 
-/// The report of some metrics of a group, its headings `deeper` by so many levels.
+/// The report of some metrics of a group; its headings are lowered by `deeper` levels.
 fn of_metrics(metrics: &[MetricFound], deeper: u8, output: &Output) -> Document {
     if metrics.is_empty() {
         return Document::default();
@@ -217,7 +218,7 @@ fn of_metrics(metrics: &[MetricFound], deeper: u8, output: &Output) -> Document 
     } else {
         comparison(&whole, output)
     };
-    // The answers stand at the top of the report.
+    // The answers are at the top of the report.
     part.blocks
         .retain(|block| !matches!(block, Block::Headline(_)));
     for block in &mut part.blocks {
@@ -228,7 +229,7 @@ fn of_metrics(metrics: &[MetricFound], deeper: u8, output: &Output) -> Document 
     part
 }
 
-/// Comparisons go into one list, and everything else to the document.
+/// Adds comparisons to one list, and all other data to the document.
 fn keep_data(data: Vec<(&'static str, Value)>, compared: &mut Vec<Value>, document: &mut Document) {
     for (name, value) in data {
         match value {
@@ -238,7 +239,7 @@ fn keep_data(data: Vec<(&'static str, Value)>, compared: &mut Vec<Value>, docume
     }
 }
 
-/// Percentiles and factors, where the file wants them.
+/// Percentile and factor tables, if the file requests them.
 fn distributions(group: &GroupFound, experiment: &Experiment) -> impl Iterator<Item = Table> {
     let wanted = wanted(experiment);
     let of_name = |name: &str, tables: &dyn Fn() -> Vec<Table>| {
@@ -253,9 +254,9 @@ fn distributions(group: &GroupFound, experiment: &Experiment) -> impl Iterator<I
     percentiles.into_iter().chain(factors)
 }
 
-/// The charts that the file wants, in its order.
+/// The charts that the file requests, in its order.
 fn charts(found: &Found, experiment: &Experiment, output: &Output) -> Vec<Chart> {
-    // Flame graphs stand beside their tables.
+    // Flame graphs are placed next to their tables.
     if output.chart == Some(ChartKind::Flame) {
         return Vec::new();
     }

@@ -1,5 +1,4 @@
-//! Who was served within which time: charts and tables of the percentages of requests, one for each case or each
-//! variant.
+//! Charts and tables of the share of requests served within a time, per case or per variant.
 
 use crate::document::Chart;
 use crate::experiment::headline::label;
@@ -15,28 +14,28 @@ use std::sync::Arc;
 
 const NS_PER_MS: f64 = 1e6;
 
-/// The picture ends at the first of these percentages at which it is not ruled by the slowest requests: on a linear axis
-/// a starved hundredth would press all others to the ground. Their times are given as text.
+/// The chart ends at the first of these percentages that the slowest requests do not dominate: on a
+/// linear axis, a starved 1 % would flatten everything else. Their times are given as text.
 const ENDS: [u32; 4] = [98, 97, 95, 90];
 
-/// How many times the time at 90 % is too high for a picture of them all.
+/// A time above this multiple of the time at 90 % dominates the chart.
 const TOO_HIGH: f64 = 4.0;
 
-/// With more lines than these, the spread of the runs would hide the lines.
+/// Most lines with the spread of their runs; with more, the spreads would hide the lines.
 const MOST_WITH_RUNS: usize = 2;
 
 /// The curves of one picture.
 struct Picture<'a> {
-    /// What they have in common.
+    /// What the curves have in common.
     about: String,
-    /// Each with the name of its line.
+    /// The curves with the names of their lines.
     curves: Vec<(String, &'a Curve)>,
-    /// A shorter name of a line.
+    /// Returns a shorter name of a line.
     short: fn(&Curve) -> String,
     colours: Vec<Option<plot::Rgb>>,
 }
 
-/// Percentage served against time: a picture for each case and stage of the story.
+/// Percentage served against time: a chart per case and stage of the story.
 pub fn served(
     group: &GroupFound,
     series: Series,
@@ -54,7 +53,7 @@ pub fn served(
     pairs.map(|part| part.up_to_most()).collect()
 }
 
-/// The last tenth of the requests, each further nine the same distance.
+/// The last tenth of the requests, on an axis where each further nine has the same length.
 pub fn tail(group: &GroupFound, series: Series, experiment: &Experiment) -> Vec<Chart> {
     let pictures = pictures(group, series, experiment);
     pictures.iter().map(Picture::of_the_slow).collect()
@@ -105,7 +104,7 @@ fn colour(experiment: &Experiment, curve: &Curve) -> Option<plot::Rgb> {
 }
 
 impl<'a> Picture<'a> {
-    /// The picture with some of its curves; `None` without any.
+    /// A picture of the selected curves; `None` if there are none.
     fn part(&self, is_shown: impl Fn(&Curve) -> bool) -> Option<Picture<'a>> {
         let colours = self.colours.iter().copied().chain(std::iter::repeat(None));
         let all = self.curves.iter().cloned().zip(colours);
@@ -142,7 +141,7 @@ impl<'a> Picture<'a> {
         self.lines("Percentage served", subtitle, axes, 0..=end)
     }
 
-    /// The percentage at which the picture ends.
+    /// The percentage at which the chart ends.
     fn end(&self) -> u32 {
         let highest = |percent: u32| {
             let times = self
@@ -196,7 +195,7 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// The medians of the runs; every tenth with the fastest and the slowest run if these are to be shown.
+/// The medians of the runs; `with_runs` adds the fastest and slowest run to every tenth point.
 fn points(curve: &Curve, percents: &RangeInclusive<u32>, with_runs: bool) -> Vec<plot::Point> {
     let wanted = curve
         .points
@@ -214,7 +213,7 @@ fn points(curve: &Curve, percents: &RangeInclusive<u32>, with_runs: bool) -> Vec
     wanted.map(point).collect()
 }
 
-/// A table for each case.
+/// A table per case.
 pub fn tables(group: &GroupFound, experiment: &Experiment) -> Vec<Table> {
     let cases = curves_by_case(group, experiment);
     let tables = cases
@@ -223,7 +222,7 @@ pub fn tables(group: &GroupFound, experiment: &Experiment) -> Vec<Table> {
     tables.collect()
 }
 
-/// The curves of each case, in order of first appearance, their variants in the order of the file.
+/// The curves of each case, in order of first appearance; variants are in file order.
 pub fn curves_by_case<'a>(
     group: &'a GroupFound,
     experiment: &Experiment,
@@ -241,7 +240,7 @@ pub fn curves_by_case<'a>(
     cases
 }
 
-/// Where a variant stands in the file; the control stands behind its origin.
+/// The position of a variant in the file; the control follows its origin.
 fn place_of(experiment: &Experiment, name: &str) -> (usize, bool) {
     let origin = repeated_variant(name);
     let at = experiment
@@ -309,7 +308,7 @@ fn table(case: &str, curves: &[&Curve], experiment: &Experiment) -> Table {
     }
 }
 
-/// The figure that belongs beside every latency: times under different loads are no comparison.
+/// The requests in flight, needed with every latency: different loads are not comparable.
 fn under_way(curves: &[&Curve]) -> String {
     let each = curves.iter().filter_map(|curve| {
         Some(format!(
@@ -360,7 +359,7 @@ requests = 10
         .unwrap()
     }
 
-    /// Curves of two pages under two variants: the percentage itself in milliseconds, times `of_case`.
+    /// Curves of two pages under two variants: the percentage in milliseconds, times `of_case`.
     fn group() -> GroupFound {
         let curve = |(variant, page, times): (&str, &str, f64)| Curve {
             case: Arc::new(Case::new(

@@ -2,8 +2,9 @@
 //!
 //! The main table is the first one together with all later tables of the same name: every metric
 //! and candidate of a comparison, one row per case. Values have every digit and the stored unit;
-//! unknown ones are empty, and a name with control characters has them shown as `\x0a`. Columns are the same whatever the data, but for what the kernel said of runs; lists (values of single runs) are
-//! only in JSON. A spreadsheet executes nothing of it: see [`inert`].
+//! unknown ones are empty, and control characters in names are written as `\x0a`. The columns do
+//! not depend on the data, except for kernel figures of runs; lists (values of single runs) are
+//! only in JSON. Spreadsheets execute no cell: see [`inert`].
 
 use super::{Render, visible_line};
 use crate::datum::Datum;
@@ -34,7 +35,7 @@ impl Render for Csv {
     }
 }
 
-/// The columns for machines that hold no list and no object in any row.
+/// The machine-readable columns without a list or an object in any row.
 fn columns(tables: &[&Table]) -> Vec<usize> {
     let nested = |at: usize| {
         let mut cells = tables.iter().flat_map(|table| table.cells());
@@ -53,7 +54,7 @@ fn columns(tables: &[&Table]) -> Vec<usize> {
 fn field(cell: &Cell) -> String {
     match &cell.value {
         None => String::new(),
-        // Tools that read line by line, and terminals, see each name on its line.
+        // Keeps each name on one line, for line-based tools and terminals.
         Some(Datum::Text(text)) => quoted(&inert(&visible_line(text))),
         Some(Datum::Number(number)) => quoted(&number.to_string()),
         Some(Datum::Other(value)) if value.is_null() => String::new(),
@@ -61,9 +62,9 @@ fn field(cell: &Cell) -> String {
     }
 }
 
-/// Text that a spreadsheet would execute as a formula gets an apostrophe in front, which makes it text there (OWASP,
-/// "CSV injection"). Numbers stay as they are. Text that begins with apostrophes before such a letter gets one more,
-/// so that taking one away always gives the original.
+/// Neutralizes text that a spreadsheet would execute as a formula: an apostrophe in front makes it
+/// text (OWASP, "CSV injection"). Numbers are unchanged. Text that starts with apostrophes before
+/// such a character gets another one, so that removing one apostrophe always restores the original.
 fn inert(text: &str) -> Cow<'_, str> {
     let first = text.trim_start_matches('\'');
     let is_formula = first.starts_with(['=', '+', '-', '@', '\t', '\r']);
@@ -74,7 +75,7 @@ fn inert(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A field as it stands in a row.
+/// Quotes a field for a row, if needed.
 pub(crate) fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         return format!("\"{}\"", text.replace('"', "\"\""));

@@ -9,12 +9,12 @@
 //! | `warnings` | threats to the figures, in words |
 //! | `notes` | explanations |
 //! | one member per table name | a list with one object per row, all with the same members in the same order |
-//! | further members | lists that are no table: `comparisons`, `failures`, `sources`, `environments`, `exponents` |
+//! | others | plain lists: `comparisons`, `failures`, `sources`, `environments`, `exponents` |
 //!
 //! The tables are `changes` (one row per case, candidate and metric), `summaries` (one per case,
-//! variant and metric), `validity` (one per finding), `points` of a study, `sessions`, `checks` and `cases`. Shares
-//! (`change`, `variation`, `q` ...) are fractions of 1, not percentages. `null` is "not known".
-//! Members may be added within a version; none changes its meaning or goes away.
+//! variant and metric), `validity` (one per finding), `points` of a study, `sessions`, `checks` and
+//! `cases`. Shares (`change`, `variation`, `q` ...) are fractions of 1, not percentages. `null`
+//! means "not known". A version may gain members; none is removed or changes its meaning.
 
 use super::Render;
 use crate::datum::Datum;
@@ -24,10 +24,10 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// The version of the schema; a change that breaks readers counts it up.
+/// The schema version, incremented by changes that break readers.
 pub const SCHEMA: u32 = 1;
 
-/// One JSON object.
+/// A single JSON object.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Json;
 
@@ -51,15 +51,15 @@ enum Member<'a> {
     Other(Cow<'a, Value>),
 }
 
-/// An element of a list. A row becomes a value while it is written: together they may be larger than memory.
+/// An element of a list. Rows are converted one at a time: together they may exceed memory.
 enum Item<'a> {
     Value(Cow<'a, Value>),
     Row(&'a Table, &'a [Cell]),
 }
 
 impl Member<'_> {
-    /// Writes one element of a list per line: rows can be distinguished in a difference of two
-    /// files, and thousands of values do not take as many lines.
+    /// Writes one list element per line: rows stay apart in diffs, and thousands of values do not
+    /// take as many lines.
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         match self {
             Member::List(items) if !items.is_empty() => {
@@ -105,7 +105,7 @@ fn members_of(document: &Document) -> Vec<(&str, Member<'_>)> {
     }
     for table in document.tables() {
         let rows = table.cells().map(|cells| Item::Row(table, cells));
-        // Tables of one name are one list.
+        // Tables of the same name form one list.
         match list_of(&mut members, table.name) {
             Some(known) => known.extend(rows),
             None => members.push((table.name, Member::List(rows.collect()))),
@@ -117,7 +117,7 @@ fn members_of(document: &Document) -> Vec<(&str, Member<'_>)> {
     members
 }
 
-/// The list of that name, if there is one.
+/// The list with that name, if any.
 fn list_of<'m, 'a>(
     members: &'m mut [(&str, Member<'a>)],
     name: &str,
@@ -157,7 +157,7 @@ fn row(table: &Table, cells: &[Cell]) -> Value {
     Value::Object(table.for_machines().into_iter().map(member).collect())
 }
 
-/// The sentence of a block, if it is of the kind that is looked for.
+/// Returns the sentence of a block of the wanted kind.
 type Pick = fn(&Block) -> Option<&String>;
 
 /// The sentences of all blocks of one kind.

@@ -1,7 +1,7 @@
-//! Documents in GitHub's Markdown, for pull requests and notes: the answer first, then the threats to it,
-//! then the figures; everything that is looked up rather than read is folded away.
+//! Documents in GitHub Flavored Markdown, for pull requests and notes: the answer first, then the
+//! threats to it, then the figures; reference matter is folded.
 //!
-//! Start at [`Markdown`]; tables are written by [`write_table`], and markup in names is escaped by [`escape`].
+//! Start at [`Markdown`]; [`write_table`] writes tables, [`escape`] escapes markup in names.
 
 use crate::document::{Block, Document, Fact, by_severity, runs_of_alike};
 use crate::figure::count;
@@ -10,14 +10,14 @@ use crate::table::{Cell, Kind, Row, Table, mark};
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-/// Characters for the rows of all tables together. GitHub takes 65,536 in a comment; the rest is left to
-/// the words around the tables.
+/// Character limit for the rows of all tables. GitHub allows 65,536 per comment; the rest is for
+/// the text around the tables.
 const ROWS: usize = 45_000;
 
-/// GitHub's Markdown.
+/// GitHub Flavored Markdown.
 #[derive(Debug, Clone, Default)]
 pub struct Markdown {
-    /// Where the document's charts are to be found, in their order; charts beyond are left out.
+    /// Paths of the document's charts, in order; charts without a path are omitted.
     pub pictures: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ impl Page<'_> {
             }
             Block::Headline(text) => self.line(&format!("**{}**", escape(text))),
             Block::Paragraph(text) => self.line(&escape(text)),
-            // Written by `blocks`, several together. The cases of a gallery are pictures.
+            // `blocks` writes these in groups. The cases of a gallery are pictures.
             Block::Note(_) | Block::Warning(_) | Block::Gallery(_) => {}
             Block::List(items) => {
                 for item in items {
@@ -131,7 +131,7 @@ impl Page<'_> {
         self.line(&format!("<sub>{}</sub>", notes.join("<br>\n")));
     }
 
-    /// One box for all warnings, as GitHub draws it; elsewhere a quotation that says what it is.
+    /// Writes all warnings in one GitHub alert; elsewhere it reads as a labelled quotation.
     fn warnings(&mut self, warnings: &[&Block]) {
         self.line("> [!WARNING]");
         for block in warnings {
@@ -142,13 +142,12 @@ impl Page<'_> {
     }
 }
 
-/// Longer tables are folded away; the largest changes of these are listed above them.
+/// Longest table shown unfolded; the largest changes of longer ones are listed above them.
 const OPEN_ROWS: usize = 20;
-/// Columns beyond this order are left out: a comment is narrow, and those who look for them have the
-/// page or the CSV.
+/// Columns of a higher order are omitted: a comment is narrow, and the page and the CSV have them.
 const EXPENDABLE: u8 = 4;
 
-/// Appends `table`, its rows within about `room` characters, and returns how many it took.
+/// Appends `table`, with rows up to about `budget` characters, and returns how many it used.
 pub fn write_table(table: &Table, budget: usize, out: &mut String) -> usize {
     for caption in &table.caption {
         out.push_str(&format!("{}\n\n", escape(caption)));
@@ -182,7 +181,7 @@ pub fn write_table(table: &Table, budget: usize, out: &mut String) -> usize {
     taken
 }
 
-/// Numbers of the rows with cells that fit, the most urgent ones first.
+/// Numbers of the rows with cells that fit, most urgent first.
 fn fitting(table: &Table, shown: &[usize], budget: usize) -> HashSet<usize> {
     let cells: Vec<&Vec<Cell>> = table.cells().collect();
     let mut left = budget;
@@ -263,8 +262,8 @@ fn cell(cell: &Cell, kind: Kind) -> String {
     }
 }
 
-/// A name as code. Runs of blanks are for screens of fixed width and fall together here; a bar has
-/// to be escaped even inside code, because the table is cut into cells first.
+/// Formats a name as code. Runs of spaces are meant for fixed-width screens and collapse here. A
+/// bar must be escaped even inside code, because the table is split into cells first.
 pub fn code(text: &str) -> String {
     let text = visible(text)
         .split_whitespace()
@@ -278,13 +277,13 @@ pub fn code(text: &str) -> String {
     }
 }
 
-/// Ends what GitHub would take for the name of a person or the number of an issue, without a trace in the
-/// page: `@latest` is a session, and nobody called latest wants to hear of it.
+/// Breaks up what GitHub would take for a user or issue reference, invisibly on the page: `@latest`
+/// is a session and must not notify a user of that name.
 const NO_MENTION: &str = "<!-- -->";
 
-/// `text` with everything escaped that Markdown or HTML would take for markup. Brackets and inner
-/// underscores stay as they are where they cannot be markup, because intervals and names are full
-/// of them and the source is read, too.
+/// Escapes everything in `text` that Markdown or HTML would take for markup. Keeps brackets and
+/// inner underscores where they cannot be markup: intervals and names are full of them, and people
+/// read the source, too.
 pub fn escape(text: &str) -> String {
     let text = visible(text);
     let links = text.contains("](") || text.contains("][") || text.contains("]:");

@@ -1,6 +1,6 @@
-//! Documents in AsciiDoc and in Org: the answer first, as in Markdown. Charts are left out.
+//! Documents in AsciiDoc and Org: the answer first, as in Markdown. Charts are omitted.
 //!
-//! What both languages have is written in the same order by [`Page`]; how each says it is in its [`Language`].
+//! [`Page`] writes what both languages share, in the same order; [`Language`] has their syntax.
 
 use crate::document::{Block, Document};
 use crate::format::{Render, visible};
@@ -11,7 +11,7 @@ use std::io::{self, Write};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AsciiDoc;
 
-/// A document in Org, the outlines of Emacs.
+/// A document in Org, Emacs' outline format.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Org;
 
@@ -27,7 +27,7 @@ impl Render for Org {
     }
 }
 
-/// Which language a page is written in.
+/// The language of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Language {
     AsciiDoc,
@@ -130,7 +130,7 @@ impl Page {
         self.language.escaped(text)
     }
 
-    /// Text of another program, or for one: unchanged but for lines that would end it.
+    /// Writes text of or for another program: unchanged, except for lines that would end the block.
     fn quoted(&mut self, label: &str, text: &str) {
         let text = visible(text.trim_end());
         let label = self.escaped(label);
@@ -231,13 +231,13 @@ impl Language {
         }
     }
 
-    /// A name in letters of one width, with nothing in it that would end a cell.
+    /// Formats a name in monospace, without anything that would end a cell.
     fn code(self, text: &str) -> String {
         let words: Vec<&str> = text.split_whitespace().collect();
         let text = visible(&words.join(" ")).into_owned();
         match self {
             _ if text.is_empty() => text,
-            // Between `+` and `+` nothing is markup but the bar of a table.
+            // Between `+` signs only a table's bar is markup.
             Language::AsciiDoc if !text.contains('+') => {
                 format!("`+{}+`", text.replace('|', "\\|"))
             }
@@ -246,7 +246,7 @@ impl Language {
         }
     }
 
-    /// Running text with everything escaped that would be taken for markup.
+    /// Escapes everything in running text that would be taken for markup.
     fn escaped(self, text: &str) -> String {
         let text = visible(text).replace('\n', " ");
         let mut out = String::with_capacity(text.len());
@@ -270,7 +270,7 @@ impl Language {
                 (Language::Org, '*' | '/' | '_' | '=' | '~' | '+' | '[' | '<' | '#')
                     if !in_word && !next.is_ascii_digit() && !next.is_whitespace() =>
                 {
-                    // A space without width: the mark no longer stands before a word.
+                    // A zero-width space, so that the mark no longer precedes a word.
                     out.push(letter);
                     out.push('\u{200b}');
                 }

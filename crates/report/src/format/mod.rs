@@ -1,4 +1,4 @@
-//! The ways to write a document down. A new one is a new file here and a line in [`Format`].
+//! Output formats. A new one needs a file here and a variant of [`Format`].
 
 mod csv;
 pub mod html;
@@ -20,16 +20,16 @@ use crate::document::Document;
 use std::io::{self, Write};
 use std::str::FromStr;
 
-/// Writes documents in one format.
+/// A format's renderer.
 pub trait Render {
     /// Writes `document` to `out`.
     ///
     /// # Errors
-    /// What `out` says.
+    /// If `out` fails.
     fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()>;
 }
 
-/// A format that is text.
+/// An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// For terminals.
@@ -49,7 +49,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format with the names by which it is requested; the first is also its file extension.
+    /// Every format with the names that select it; the first one is also its file extension.
     pub const NAMES: &'static [(Format, &'static [&'static str])] = &[
         (Format::Text, &["txt", "text"]),
         (Format::Markdown, &["md", "markdown"]),
@@ -60,7 +60,7 @@ impl Format {
         (Format::Html, &["html", "htm"]),
     ];
 
-    /// The renderer for a file: not coloured and as wide as it has to be.
+    /// Returns the renderer for a file: without color, and as wide as needed.
     pub fn renderer(self, pictures: Vec<String>) -> Box<dyn Render> {
         match self {
             Format::Text => Box::new(Text::default()),
@@ -74,7 +74,7 @@ impl Format {
     }
 }
 
-/// A format that does not exist.
+/// An unknown format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown format '{0}' (known: text, md, adoc, org, csv, json, html)")]
 pub struct UnknownFormat(pub String);

@@ -1,4 +1,4 @@
-//! Pictures of loads: the course over time, percentiles on an axis of nines, how often times occur.
+//! Charts of loads: figures over time, percentiles on an axis of nines, histograms of times.
 
 use crate::charts::point_series;
 use crate::document::Chart;
@@ -9,13 +9,13 @@ use speedwell_plot as plot;
 
 const NS_PER_MS: f64 = 1e6;
 
-/// More points than this on a line cannot be distinguished; neighbours are then drawn as one.
+/// Most distinguishable points on a line; beyond it, neighbors are merged.
 const MOST_POINTS: usize = 240;
 
-/// Lines that can be distinguished in one chart.
+/// Most distinguishable lines in one chart.
 const MOST_LINES: usize = 8;
 
-/// The charts of loads: of one in detail, of several side by side.
+/// Draws the charts of loads: one load in detail, several side by side.
 pub fn charts(loads: &[LoadFindings<'_>]) -> Vec<Chart> {
     let loads = &loads[..loads.len().min(MOST_LINES)];
     let all = [
@@ -52,7 +52,7 @@ fn lines(
     })
 }
 
-/// A stretch of the course: its middle in seconds after the warm-up, and what happened in it.
+/// A stretch of the timeline: its middle in seconds after the warm-up, and its figures.
 struct Interval {
     at_s: f64,
     seconds: f64,
@@ -60,8 +60,8 @@ struct Interval {
     tick: Tick,
 }
 
-/// The course in at most [`MOST_POINTS`] stretches. Of several intervals counts are added and times are
-/// the greatest of each. The last interval is left out where it was cut short by the end.
+/// The timeline in at most [`MOST_POINTS`] stretches. Merged intervals add their counts and keep
+/// the maximum of each time. Omits the last interval if the end of the load cut it short.
 fn course(load: &LoadFindings<'_>) -> Vec<Interval> {
     let measured = &load.run.measured;
     let Timeline {
@@ -94,13 +94,13 @@ fn course(load: &LoadFindings<'_>) -> Vec<Interval> {
     all
 }
 
-/// How long nothing can have been answered at the begin of a load, in seconds: requests were sent from then on only.
-/// Every later interval has answers to requests of the one before it.
+/// The time until the first response of a load could arrive, in seconds. Every later interval has
+/// responses to requests of the one before it.
 fn unanswered_s(first: &Tick) -> f64 {
     first.p50_ns.unwrap_or(0) as f64 / 1e9
 }
 
-/// What the horizontal axis of a course counts.
+/// The horizontal axis of a timeline.
 fn seconds_axis(loads: &[LoadFindings<'_>]) -> plot::Axis {
     let has_warmup = |load: &LoadFindings<'_>| load.run.measured.timeline.warmup > 0;
     plot::Axis::linear(if loads.iter().any(has_warmup) {
@@ -121,7 +121,7 @@ fn together(ticks: &[Tick]) -> Tick {
     }
 }
 
-/// What is said below the title where intervals were put together.
+/// The subtitle of a chart with merged intervals.
 fn grouped(loads: &[LoadFindings<'_>]) -> String {
     let ticks = loads
         .iter()
@@ -173,7 +173,7 @@ fn throughput(loads: &[LoadFindings<'_>]) -> Option<Chart> {
 
 fn latency(loads: &[LoadFindings<'_>]) -> Option<Chart> {
     let shown = |ns: Option<u64>| ns.map(|ns| ns as f64 / NS_PER_MS);
-    // Service times that are refused elsewhere are not drawn either.
+    // Service times that are withheld elsewhere are not drawn either.
     let shown_loads = loads.iter().filter(|load| {
         let service = load.spread(Quantity::Service, Group::Ok);
         service.is_none_or(|spread| spread.refusal.is_none())
@@ -216,7 +216,7 @@ fn percentiles(loads: &[LoadFindings<'_>]) -> Option<Chart> {
     let all = match loads {
         [load] => {
             let requests = load.served.iter();
-            // The first byte mostly comes with the last one, and its line would hide that of the other.
+            // The first byte usually arrives with the last one, so its line would hide the other.
             let hidden = [Quantity::Connect, Quantity::FirstByte];
             let requests = requests.filter(|of| !hidden.contains(&of.quantity));
             requests.map(|of| line(name_of(of), of)).collect()

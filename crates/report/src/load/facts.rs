@@ -1,4 +1,4 @@
-//! What was requested and how it went, as names and what they are.
+//! The requested load and its course, as names with values.
 
 use crate::document::Fact;
 use crate::figure::{Uncertainty, count, duration, quantity, share, spell};
@@ -6,7 +6,7 @@ use crate::load::words::{rate, requests, spelled_ns};
 use speedwell_analysis::load::LoadFindings;
 use speedwell_model::load_run::{LoadFacts, LoadPart, LoadRun, PaceFacts, ProbeFacts, StageFacts};
 
-/// The facts of one load.
+/// Lists the facts of one load.
 pub fn facts(load: &LoadFindings<'_>) -> Vec<Fact> {
     let run = load.run;
     let mut facts = vec![
@@ -144,7 +144,7 @@ fn server(probe: &ProbeFacts) -> String {
     )
 }
 
-/// The server that was started for the load.
+/// The server process started for the load.
 fn process(run: &LoadRun) -> Option<Fact> {
     let server = run.server.as_ref()?;
     let cpu = server.cpu_ns.map(|ns| {
@@ -164,7 +164,7 @@ fn process(run: &LoadRun) -> Option<Fact> {
     ))
 }
 
-/// Every request once: `100 attempted = 98 ok + 2 timeout.total: balanced`.
+/// Accounts for every request: `100 attempted = 98 ok + 2 timeout.total: balanced`.
 pub fn counts(load: &LoadFindings<'_>) -> String {
     let counts = &load.run.measured.totals.outcomes;
     let parts = counts.rows().filter(|row| row.count > 0);
@@ -270,7 +270,7 @@ fn generator(load: &LoadFindings<'_>) -> String {
     )
 }
 
-/// The machines that sent it, each with its share.
+/// The machines that sent the load, each with its share.
 fn machines(run: &LoadRun) -> Option<Fact> {
     let one = |part: &LoadPart| {
         let began = match part.began_ns {

@@ -1,4 +1,4 @@
-//! How loads stand to their limits.
+//! The results of loads against their limits.
 
 use crate::document::{Block, Document};
 use crate::figure::{count, share, spell};
@@ -7,7 +7,7 @@ use crate::table::{Cell, Column, Columns, Emphasis, Footnotes, Kind, Table};
 use speedwell_analysis::load::Quantity;
 use speedwell_analysis::load::gate::{Answer, Figure, Judged, Unknown};
 
-/// Adds the answer of a gate to a report: it opens the headline, and a row for each condition follows it.
+/// Adds a gate's result to a report: in front of the headline, and a row per condition after it.
 pub fn add_gate(judged: &[Judged<'_>], document: &mut Document) {
     if judged.is_empty() {
         return;
@@ -58,7 +58,7 @@ fn conditions(judged: &[Judged<'_>]) -> Table {
     }
 }
 
-/// A row, and the mark of what is said below the table about it.
+/// A row, with the mark of its footnote.
 struct Line<'a> {
     judged: &'a Judged<'a>,
     mark: String,
@@ -110,7 +110,7 @@ fn found(row: &Judged<'_>, value: f64) -> String {
     }
 }
 
-/// Why a condition cannot be judged.
+/// Why a condition could not be evaluated.
 fn why(row: &Judged<'_>) -> Option<&'static str> {
     let Answer::Unknown(why) = row.answer else {
         return None;

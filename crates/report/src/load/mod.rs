@@ -1,8 +1,9 @@
-//! What an HTTP load showed, as a document: the answer, a row for each load, percentiles, the outcome of
-//! the requests, charts, and everything that was measured for machines.
+//! The report of HTTP loads: the answer, a row per load, percentiles, the outcomes of the requests,
+//! charts, and every measured figure for machines.
 //!
-//! Decides what is said where. Which figures are reported is decided in `analysis::load`. Start at
-//! [`document`]; sentences are in `words.rs`, tables in `tables.rs`, and [`add_gate`] shows how a load stands to its limits.
+//! Decides on wording and order; `analysis::load` decides which figures are reported. Start at
+//! [`document`]; sentences are in `words.rs`, tables in `tables.rs`, and [`add_gate`] reports a
+//! load against its limits.
 
 mod charts;
 mod facts;
@@ -22,28 +23,28 @@ use crate::output::Output;
 use serde_json::{Value, json};
 use speedwell_analysis::load::{Course, LoadFindings, Quantity, Remark, Weight};
 
-/// Details of more loads than this are folded away: their rows say what there is to compare.
+/// Most loads shown with their details unfolded; with more, their rows give the comparison.
 const MOST_IN_FULL: usize = 4;
 
-/// Said once, where there is no schedule that would tell.
+/// The note for closed loads, which have no schedule.
 const CLOSED: &str = "service: from sending a request to the last byte of its answer. These clients wait \
     for an answer before they send again, so requests that would have come during a stall were never \
     sent and are in no figure (coordinated omission); to see what users would have waited, load with \
     --rate.";
 
-/// Said once, where there is one.
+/// The note for open loads, which have a schedule.
 const OPEN: &str = "response: from the time a request was due to the last byte of its answer, which is \
     what users would have waited; requests without an end count with their age, marked ≥. service: from \
     sending on. lag: from the time a request was due to its sending, for whatever reason. A range (14.1-15.9 ms) \
     ends at the time from when requests were due and begins at that less what the generator itself was late by.";
 
-/// The report of loads.
+/// Builds the report of loads.
 pub fn document(loads: &[LoadFindings<'_>], output: &Output) -> Document {
     let mut document = Document::new("load");
     document.extend(warnings(loads).into_iter().map(Block::Warning));
     document.push(Block::Headline(words::headline(loads)));
     document.push(Block::Table(tables::summary_table(loads)));
-    // Before the details: the course of a load shows at a glance whether its figures mean anything.
+    // Before the details: a timeline shows at a glance whether the figures mean anything.
     document.push_charts(charts::charts(loads));
     output.add_detail(&mut document, |_, document| {
         for load in loads {
@@ -56,8 +57,8 @@ pub fn document(loads: &[LoadFindings<'_>], output: &Output) -> Document {
     document
 }
 
-/// Threats to the figures, and what went wrong beside the measuring. What is true of several loads is
-/// said of the first.
+/// Threats to the figures, and problems outside the measurement. What concerns several loads is
+/// stated with the first one.
 fn warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
     let mut found: Vec<(String, String, usize)> = Vec::new();
     let mut add = |load: &LoadFindings<'_>, kind: String, text: String| {
@@ -90,7 +91,7 @@ fn warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
     found.into_iter().map(said).collect()
 }
 
-/// Everything about one load of several.
+/// Adds the details of one of several loads.
 fn details(load: &LoadFindings<'_>, of: usize, document: &mut Document) {
     let mut blocks = vec![Block::Facts(facts::facts(load))];
     blocks.extend(tables::percentiles_table(load).map(Block::Table));
@@ -121,13 +122,13 @@ fn notes(loads: &[LoadFindings<'_>]) -> Vec<Block> {
     notes.map(|note| Block::Note(note.to_owned())).collect()
 }
 
-/// What was measured and requested, without loss: what `speedwell report FILE.json` reads back.
+/// The measurements and the request, losslessly: `speedwell report FILE.json` reads them back.
 pub fn run_data(load: &LoadFindings<'_>) -> Value {
-    // Plain data with names for keys always become JSON; the reader would report a null.
+    // Plain data with string keys always converts to JSON; the reader would report a null.
     serde_json::to_value(load.run).unwrap_or(Value::Null)
 }
 
-/// What was found.
+/// The findings as data.
 pub fn findings_data(load: &LoadFindings<'_>) -> Value {
     let remarks: Vec<&str> = load.remarks.iter().map(remark_name).collect();
     json!({
@@ -170,7 +171,7 @@ pub fn findings_data(load: &LoadFindings<'_>) -> Value {
     })
 }
 
-/// The name of a remark, which never changes.
+/// The name of a remark, which is stable.
 pub fn remark_name(remark: &Remark) -> &'static str {
     match remark {
         Remark::Imbalance(_) => "imbalance",

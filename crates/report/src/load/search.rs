@@ -1,7 +1,7 @@
-//! Loads of several levels or rates, as a document: the answer, a row for each level, the law that throughput
-//! follows, pictures, and every load behind them.
+//! The report of loads at several levels or rates: the answer, a row per level, the law that
+//! throughput follows, charts, and every load behind them.
 //!
-//! Decides what is said where. What the figures mean is decided in `analysis`. Start at [`search`].
+//! Decides on wording and order; `analysis` interprets the figures. Start at [`search`].
 
 use crate::charts::point_series;
 use crate::document::{Block, Chart, Document};
@@ -16,7 +16,7 @@ use speedwell_analysis::load::{Levels, LoadFindings, Missed, Pass, RateTry, Rate
 use speedwell_analysis::scaling::Standing;
 use speedwell_plot as plot;
 
-/// The report of loads at several levels of concurrency, or at several rates.
+/// Reports loads at several levels of concurrency, or at several rates.
 pub fn search(
     loads: &[LoadFindings<'_>],
     levels: &[Levels],
@@ -50,7 +50,7 @@ pub fn search(
     document
 }
 
-/// The answer in a sentence.
+/// The answer in one sentence.
 fn headline(levels: &Levels) -> String {
     let Some(scaling) = &levels.scaling else {
         return format!(
@@ -108,7 +108,7 @@ fn note(levels: &Levels) -> String {
     )
 }
 
-/// A level and how it stands.
+/// A level with its standing.
 type Row<'a> = (&'a Pass, Option<&'a Standing>);
 
 fn table(levels: &Levels) -> Table {
@@ -127,7 +127,7 @@ fn table(levels: &Levels) -> Table {
     level_columns(&levels.label, knee.map(|knee| knee.concurrency)).table("levels", &rows)
 }
 
-/// What the tables of levels can be sorted by.
+/// The sort keys of the level tables.
 pub fn level_sort_keys() -> Vec<&'static str> {
     level_columns("", None).sort_keys()
 }
@@ -189,12 +189,12 @@ fn for_machines(levels: &Levels) -> Value {
     known
 }
 
-/// What counts as kept.
+/// The note that defines "kept".
 const NOTE: &str = "A rate is kept when at least 98 % of the due requests were sent and answered well, the generator \
     was not late by itself, and every --fail-on limit holds. p50 and p99 are response times from when each \
     request was due.";
 
-/// Adds what is said of one address.
+/// Adds the results of one address.
 pub fn add_rates(rates: &Rates, document: &mut Document) {
     document.push(Block::Headline(rates_headline(rates)));
     document.push(Block::Table(rates_table(rates)));
@@ -274,7 +274,7 @@ fn rates_table(rates: &Rates) -> Table {
     rate_columns(&rates.label).table("rates", &rates.tries)
 }
 
-/// What the tables of rates can be sorted by.
+/// The sort keys of the rate tables.
 pub fn rate_sort_keys() -> Vec<&'static str> {
     rate_columns("").sort_keys()
 }
@@ -320,7 +320,7 @@ fn picture(rates: &Rates) -> Option<Chart> {
 
 pub const NS_PER_MS: f64 = 1e6;
 
-/// The charts of one address.
+/// Draws the charts of one address.
 pub fn charts(levels: &Levels) -> Vec<Chart> {
     let throughput = levels.scaling.as_ref();
     let throughput =
@@ -345,10 +345,10 @@ fn tail(levels: &Levels) -> Option<Chart> {
     Some(Chart::new(title, picture))
 }
 
-/// Where a point stands, and its median and 99th percentile in nanoseconds.
+/// The x coordinate, and the median and 99th percentile in nanoseconds.
 type PlacedTimes = (f64, [Option<f64>; 2]);
 
-/// A line of the medians and one of the 99th percentiles of `items`; `None` without any time.
+/// A line of medians and one of 99th percentiles of `items`; `None` without any times.
 fn percentile_lines<T>(items: &[T], read: fn(&T) -> PlacedTimes) -> Option<Vec<plot::PointSeries>> {
     let line = |(at, name): (usize, &str)| {
         let point = |item| {

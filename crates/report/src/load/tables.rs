@@ -1,7 +1,7 @@
-//! The tables of loads: a row for each load, outcomes and statuses, percentiles, times of connections and requests.
+//! The tables of loads: a row per load, outcomes and statuses, percentiles, times.
 //!
-//! Each begins with the function that makes it: [`summary_table`], [`outcome_blocks`], [`percentiles_table`] and
-//! [`times_table`].
+//! Each starts with its entry point: [`summary_table`], [`outcome_blocks`], [`percentiles_table`]
+//! and [`times_table`].
 
 use crate::document::Block;
 use crate::figure::{Uncertainty, place, share, spell};
@@ -16,7 +16,7 @@ use speedwell_analysis::load::{
 use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
 use speedwell_model::load_run::PaceFacts;
 
-/// Percentiles of a row: key, heading, millionths.
+/// The percentiles of a row: key, heading, parts per million.
 const PERCENTILES: [(&str, &str, u32); 4] = [
     ("p50_ns", "p50", 500_000),
     ("p90_ns", "p90", 900_000),
@@ -26,7 +26,7 @@ const PERCENTILES: [(&str, &str, u32); 4] = [
 
 type Load<'a> = &'a LoadFindings<'a>;
 
-/// A row for each load.
+/// Builds the table with a row per load.
 pub fn summary_table(loads: &[LoadFindings<'_>]) -> Table {
     let rows: Vec<Load<'_>> = loads.iter().collect();
     Table {
@@ -35,12 +35,12 @@ pub fn summary_table(loads: &[LoadFindings<'_>]) -> Table {
     }
 }
 
-/// What the table of loads can be sorted by.
+/// The sort keys of the table of loads.
 pub fn sort_keys() -> Vec<&'static str> {
     summary_columns(&[]).sort_keys()
 }
 
-/// Which quantity the percentiles are of, if it is the same for all.
+/// The quantity of the percentiles, if all loads share it.
 fn caption(loads: &[LoadFindings<'_>]) -> Option<String> {
     let quantity = loads.first()?.principal().0;
     let is_same = loads.iter().all(|load| load.principal().0 == quantity);
@@ -100,7 +100,7 @@ fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> Columns<Load<'a>> {
     columns
 }
 
-/// The lower end of a range in nanoseconds.
+/// The lower bound of a time, in nanoseconds.
 pub fn low_ns(time: Option<ReportedTime>) -> Option<u64> {
     match time {
         Some(ReportedTime::Range { low, .. }) => Some(low.ns),
@@ -108,16 +108,16 @@ pub fn low_ns(time: Option<ReportedTime>) -> Option<u64> {
     }
 }
 
-/// A time, for machines from when requests were due; refused times are unknown to them.
+/// A time. Machines get its upper bound, counted from the due time, and nothing if withheld.
 pub fn time_cell(time: Option<ReportedTime>) -> Cell {
     let known = time.and_then(ReportedTime::longest_ns);
     Cell::figure(known.map(|ns| ns as f64)).shown(time.map(spelled_time).unwrap_or_default())
 }
 
-/// The key of a column for machines, and its value.
+/// The key of a machine-readable column, and its value.
 type SummaryValue = (&'static str, fn(&LoadFindings<'_>) -> Option<Value>);
 
-/// What the table of loads has for machines alone.
+/// The machine-readable columns of the table of loads.
 const SUMMARY_VALUES: [SummaryValue; 19] = [
     ("url", |load| Some(load.run.url.as_str().into())),
     ("round", |load| Some(load.run.round.into())),
@@ -163,14 +163,14 @@ fn outcomes<'a>(load: &'a LoadFindings<'_>) -> &'a OutcomeCounts {
     &load.run.measured.totals.outcomes
 }
 
-/// The lower end of the range of a quantile.
+/// The lower bound of a quantile.
 fn low(load: &LoadFindings<'_>, ppm: u32) -> Option<Value> {
     let (quantity, group) = load.principal();
     low_ns(load.quantile(quantity, group, ppm)).map(Value::from)
 }
 
-/// Both tables. Where every request was answered well in the same way they say nothing new to people
-/// and are folded away.
+/// Outcome and status tables. Folded if every request succeeded in the same way, as they then tell
+/// people nothing new.
 pub fn outcome_blocks(load: &LoadFindings<'_>) -> Vec<Block> {
     let counts = &load.run.measured.totals.outcomes;
     let tables = [outcome_table(load, counts), statuses(load, counts)];
@@ -246,7 +246,7 @@ fn counted(load: &LoadFindings<'_>, name: &str, words: &str, count: u64, all: u6
     ])
 }
 
-/// What an outcome means.
+/// Describes an outcome.
 fn outcome_meaning(name: &str) -> &'static str {
     match name {
         "ok" => "answered well",
@@ -257,7 +257,7 @@ fn outcome_meaning(name: &str) -> &'static str {
     }
 }
 
-/// The columns, each with its key for machines and its heading.
+/// The columns: quantity, group, machine-readable key, heading.
 const COLUMNS: [(Quantity, Group, &str, &str); 7] = [
     (
         Quantity::Response,
@@ -283,7 +283,7 @@ const COLUMNS: [(Quantity, Group, &str, &str); 7] = [
     (Quantity::Connect, Group::All, "connect_ns", ""),
 ];
 
-/// Percentages of the requests and their times; `None` where nothing was timed.
+/// Builds the table of percentages of requests and their times; `None` if nothing was timed.
 pub fn percentiles_table(load: &LoadFindings<'_>) -> Option<Table> {
     let columns: Vec<Option<&Served>> = COLUMNS
         .iter()
@@ -324,7 +324,7 @@ fn headings() -> Vec<Column> {
     columns
 }
 
-/// Further nines say nothing where the last of them is a fraction of a request.
+/// Whether the percentile is meaningful: omits nines beyond which there is less than one request.
 fn is_shown(ppm: u32, load: &LoadFindings<'_>) -> bool {
     let most = load.served.iter().map(|served| served.count).max();
     let beyond = most.unwrap_or(0) as f64 * f64::from(1_000_000 - ppm) / 1e6;
@@ -369,7 +369,7 @@ fn row(
     Row::Cells(cells)
 }
 
-/// Connection and request times; every row is one quantity of one group of requests.
+/// Builds the table of connection and request times, one row per quantity and group of requests.
 pub fn times_table(load: &LoadFindings<'_>) -> Table {
     let name = load_name(load);
     let mut rows: Vec<&Spread> = load.spreads.iter().collect();

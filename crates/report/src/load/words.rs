@@ -1,5 +1,5 @@
-//! A load in words: the answer in a sentence, times and rates as they are spelled, and what a reader should know of a
-//! load, as sentences that say what it means for the figures.
+//! Loads in words: the answer in a sentence, spelled times and rates, and remarks that explain what
+//! they mean for the figures.
 //!
 //! Start at [`headline`] and [`sentence`].
 
@@ -10,7 +10,7 @@ use speedwell_analysis::load::{
 use speedwell_load::latency::OpenVerdict;
 use speedwell_load::outcomes::Imbalance;
 
-/// The answer.
+/// The answer in a sentence.
 pub fn headline(loads: &[LoadFindings<'_>]) -> String {
     match loads {
         [] => "nothing was measured".to_owned(),
@@ -19,7 +19,7 @@ pub fn headline(loads: &[LoadFindings<'_>]) -> String {
     }
 }
 
-/// A rate in its unit.
+/// Formats a rate with its unit.
 pub fn rate(per_s: f64) -> String {
     quantity(per_s, "1/s", Uncertainty::Unknown)
 }
@@ -52,7 +52,7 @@ fn headline_of_one(load: &LoadFindings<'_>) -> String {
     )
 }
 
-/// What is said of the times, as a part of the sentence.
+/// The clause about the times.
 fn latency_part(load: &LoadFindings<'_>) -> String {
     let (principal, group) = load.principal();
     let name = match principal {
@@ -75,7 +75,7 @@ fn latency_part(load: &LoadFindings<'_>) -> String {
     }
 }
 
-/// What connections had to do with it, if each answer ended one.
+/// The clause about connections, if each response closed one.
 fn connections_part(load: &LoadFindings<'_>) -> &'static str {
     let replies = &load.run.measured.totals.replies;
     let closed = replies.count - replies.reusable.min(replies.count);
@@ -109,13 +109,13 @@ fn headline_of_several(loads: &[LoadFindings<'_>]) -> String {
     }
 }
 
-/// `1.23 ms`, or `≥ 1.23 ms` where the true time may be longer.
+/// Formats `1.23 ms`, or `≥ 1.23 ms` if the true time may be longer.
 pub fn spelled_ns(ns: f64, is_lower_bound: bool) -> String {
     let mark = if is_lower_bound { "≥ " } else { "" };
     format!("{mark}{}", quantity(ns, "ns", Uncertainty::Unknown))
 }
 
-/// Two times between which the true one lies: `14.1-15.9 ms`, or `950 µs-1.20 ms` where their units differ.
+/// Formats the bounds of a time: `14.1-15.9 ms`, or `950 µs-1.20 ms` if their units differ.
 pub fn spelled_range(low_ns: f64, high_ns: f64) -> String {
     let (low, high) = (spelled_ns(low_ns, false), spelled_ns(high_ns, false));
     match (low.split_once(' '), high.split_once(' ')) {
@@ -124,7 +124,7 @@ pub fn spelled_range(low_ns: f64, high_ns: f64) -> String {
     }
 }
 
-/// A time, a range, or the word that it is refused.
+/// Formats a time, a range, or a note that it is withheld.
 pub fn spelled_time(reported: ReportedTime) -> String {
     match reported {
         ReportedTime::Time(time) => spelled_ns(time.ns as f64, time.is_lower_bound),
@@ -133,7 +133,7 @@ pub fn spelled_time(reported: ReportedTime) -> String {
     }
 }
 
-/// Why a time is refused, and what to do about it.
+/// Why a time is withheld, and what to do about it.
 pub fn refusal_reason(refusal: Refusal) -> &'static str {
     match refusal {
         Refusal::GeneratorLimited => {
@@ -146,12 +146,12 @@ pub fn refusal_reason(refusal: Refusal) -> &'static str {
     }
 }
 
-/// A count of requests.
+/// Formats a count of requests.
 pub fn requests(number: u64) -> String {
     count(number as usize, "request", "requests")
 }
 
-/// The sentence.
+/// The sentence for a remark.
 pub fn sentence(remark: &Remark, load: &LoadFindings<'_>) -> String {
     match remark {
         Remark::Imbalance(wrong) => imbalance(wrong),
@@ -198,7 +198,7 @@ pub fn sentence(remark: &Remark, load: &LoadFindings<'_>) -> String {
     }
 }
 
-/// What concerns the machines that sent a load.
+/// Remarks about the machines that sent a load.
 fn of_machines(remark: &Remark) -> Option<String> {
     Some(match remark {
         Remark::PartsUnlike { parts, whole } => format!(
@@ -252,7 +252,7 @@ fn of_machines(remark: &Remark) -> Option<String> {
     })
 }
 
-/// What concerns requests and answers.
+/// Remarks about requests and responses.
 fn of_requests(remark: &Remark, load: &LoadFindings<'_>) -> String {
     match remark {
         Remark::Failed { count, of, class } => format!(
@@ -313,7 +313,7 @@ fn of_requests(remark: &Remark, load: &LoadFindings<'_>) -> String {
     }
 }
 
-/// A number of events in a second; once in some seconds is not never.
+/// Formats a number of events per second; a rare event must not read as 0.
 fn few(rate: f64) -> String {
     let decimals = match rate {
         10.0.. => 0,
@@ -356,7 +356,7 @@ fn rate_missed(verdict: &OpenVerdict) -> String {
     )
 }
 
-/// A percentage below 98 that does not read as 98.
+/// Formats a percentage below 98 so that it does not read as 98.
 fn short_of_98(share: f64) -> String {
     let percent = share * 100.0;
     let decimals = (1..6).find(|decimals| {
@@ -368,7 +368,7 @@ fn short_of_98(share: f64) -> String {
 
 fn concurrency_short(requested: u32, effective: f64, connecting: f64) -> String {
     let missing = f64::from(requested) - effective;
-    // Connecting explains it where it makes up most of what is missing.
+    // Connecting is the explanation if it accounts for most of the gap.
     let reason = if connecting > missing / 2.0 {
         format!(
             " On average {connecting:.1} were still waiting for their connection, whose time is no \
@@ -426,7 +426,7 @@ fn unsteady(halves: &Halves) -> String {
     )
 }
 
-/// What a load is called beside others: its label, and which time it was carried out.
+/// The name of a load among others: its label and its round.
 pub fn load_name(load: &LoadFindings<'_>) -> String {
     match load.run.round {
         0 => load.run.label.clone(),

@@ -1,8 +1,8 @@
-//! Profiles as a document: the sentence, the table of the extra cost, and four flame graphs; and the section of each
-//! case of a session.
+//! Profiles as a document: the answer, the table of the extra cost, and four flame graphs; and a
+//! section per case of a session.
 //!
-//! Decides how costs are worded. What they are is known before (`analysis::profile`). Start at [`profiles`]; the
-//! flame graphs are in `pictures.rs`.
+//! Decides on wording; `analysis::profile` computes the costs. Start at [`profiles`]; the flame
+//! graphs are in `pictures.rs`.
 
 mod pictures;
 
@@ -18,14 +18,14 @@ use speedwell_analysis::profile::{
     CaseProfile, CostRow, Direction, Entry, Explanation, ExtraCost, ProfiledSides,
 };
 
-/// With fewer samples a share of 3 %, the smallest that is shown, is uncertain by more than a third of itself:
-/// its standard error is sqrt(p (1 - p) / n).
+/// Fewest samples for a reliable share: with fewer, a share of 3 %, the smallest that is shown, has
+/// a standard error, sqrt(p (1 - p) / n), of more than a third of itself.
 const FEW_SAMPLES: u64 = 300;
 
-/// Said where nothing is drawn.
+/// The hint where nothing is drawn.
 const DRAWS: &str = "-o FILE.html draws flame graphs.";
 
-/// The report of two profiles, the baseline first, and what they say about each other.
+/// Reports two profiles, the baseline first, and their difference.
 pub fn profiles(sides: [ProfileSide<'_>; 2], found: &Explanation, output: &Output) -> Document {
     let mut document = Document::new("profiles");
     document.extend(warnings(sides).into_iter().map(Block::Warning));
@@ -91,7 +91,7 @@ fn headline([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> String {
     )
 }
 
-/// What the function called by which the cost enters.
+/// The callees through which the cost entered.
 fn below(entry: &Entry) -> Option<String> {
     let called = entry.below.iter();
     let called: Vec<String> = called
@@ -180,11 +180,11 @@ fn attach(document: &mut Document, [old, new]: [ProfileSide<'_>; 2], extra: &Ext
     document.attach("entry", entry.unwrap_or_default());
 }
 
-/// Stands before the first section.
+/// The note before the first section.
 const ABOUT: &str = "Profiles come from runs of their own, which are not among those that were timed: a program that is \
                      recorded is slower. Two recordings are no test; whether there is a difference is shown above.";
 
-/// One section for each case and pair of variants; `draws`: with flame graphs.
+/// Builds a section per case and pair of variants; `draws` adds flame graphs.
 pub fn sections(found: &[CaseProfile], draws: bool, output: &Output) -> Document {
     let mut document = Document::new("profiles");
     if !found.is_empty() {
@@ -219,7 +219,7 @@ fn add_sections(found: &[CaseProfile], draws: bool, output: &Output, document: &
     document.attach("profiles", Value::Array(for_machines));
 }
 
-/// The two profiles as a document of their own, which is then fitted in.
+/// The two profiles as a separate document, for embedding.
 fn alone(one: &CaseProfile, sides: &ProfiledSides, output: &Output) -> Document {
     let [old, new] = &sides.profiles;
     let sides_of = [(&one.baseline, old), (&one.candidate, new)]
@@ -237,9 +237,9 @@ fn section(
 ) {
     for block in alone(one, sides, output).blocks {
         match block {
-            // The answers of a session stand at its top.
+            // The answers of a session are at its top.
             Block::Headline(sentence) => document.push(Block::Paragraph(format!("{sentence}."))),
-            // What holds for all sections is said once.
+            // Notes common to all sections are given once.
             Block::Note(sentence) if seen.contains(&sentence) => {}
             Block::Note(sentence) => {
                 seen.push(sentence.clone());
@@ -253,7 +253,7 @@ fn section(
     }
 }
 
-/// The table with the case in every row, for machines: they see the tables of all sections as one.
+/// Adds the case to every row, for machines: they get the tables of all sections as one.
 fn named(mut table: Table, one: &CaseProfile) -> Table {
     let names = [
         ("case", one.case.id()),
@@ -299,7 +299,7 @@ fn machine(one: &CaseProfile, output: &Output) -> Value {
     Value::Object(object)
 }
 
-/// One row for each function that has a part in the difference.
+/// Builds the table of functions that contribute to the difference.
 fn cost_table([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Table {
     let title = match extra.direction {
         Direction::Cheaper => "Where the saved cost sat",

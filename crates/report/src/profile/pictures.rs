@@ -1,7 +1,7 @@
-//! The flame graphs of two profiles: each side by itself, and the difference in the shape of either side.
+//! The flame graphs of two profiles: each side, and the difference in the shape of either side.
 //!
-//! All four have one scale, so a box that is twice as wide cost twice as much. A difference in the candidate's
-//! shape cannot show what vanished; the one in the baseline's shape does.
+//! All four share one scale, so a box of twice the width cost twice as much. A difference in the
+//! candidate's shape cannot show what disappeared; the one in the baseline's shape can.
 
 use crate::document::Chart;
 use crate::figure::{Uncertainty, quantity, share};
@@ -10,13 +10,13 @@ use speedwell_model::{Profile, ProfileTool, WeightUnit};
 use speedwell_plot as plot;
 use speedwell_plot::{FlameChart, FlameFrame, FlamePart};
 
-/// Kinds of code, in the order of their colours.
+/// Kinds of code, in the order of their colors.
 const KINDS: [&str; 2] = ["script", "native code"];
 
-/// A change of this part of everything has its full colour; smaller ones fade.
+/// A change of this share of the total has its full color; smaller ones fade.
 const FADED_BELOW: f64 = 0.005;
 
-/// Which side's costs are the widths.
+/// The side whose costs determine the widths.
 #[derive(Clone, Copy)]
 enum Shape {
     Baseline,
@@ -32,7 +32,7 @@ impl Shape {
     }
 }
 
-/// What a reader must know of the tool to trust what is not in a picture.
+/// Limits of the tool that explain what may be missing from a picture.
 fn seen_by(tool: ProfileTool) -> &'static str {
     match tool {
         ProfileTool::Perf => " (perf: without frame pointers callers are missing)",
@@ -41,16 +41,16 @@ fn seen_by(tool: ProfileTool) -> &'static str {
     }
 }
 
-/// What all boxes of a picture have in common.
+/// The properties shared by all boxes of a picture.
 struct Picture<'a> {
     sides: [ProfileSide<'a>; 2],
     shape: Shape,
-    /// Whether colours show changes.
+    /// Whether colors show changes.
     is_difference: bool,
     root: &'a CallNode,
 }
 
-/// The pictures: baseline, candidate, difference in the candidate's shape and in the baseline's.
+/// Draws the pictures: baseline, candidate, difference in the shape of each.
 pub fn flame_graphs(sides: [ProfileSide<'_>; 2], found: &Explanation) -> Vec<Chart> {
     let [old, new] = sides;
     let root = &found.tree;
@@ -69,8 +69,9 @@ pub fn flame_graphs(sides: [ProfileSide<'_>; 2], found: &Explanation) -> Vec<Cha
     ]
 }
 
-/// How much of a function's cost only one side has, as colours show it. Changes below a share of everything that
-/// chance gives as well are faded: else the smallest boxes would be the brightest.
+/// The relative change of a function's cost, which determines the color. Fades changes below a
+/// share of the total, which chance also produces: otherwise the smallest boxes would be the
+/// brightest.
 fn change(node: &CallNode, full: f64) -> f64 {
     let larger = node.baseline.max(node.candidate).max(1) as f64;
     let certainty = (node.change().abs() / (FADED_BELOW * full)).min(1.0);
@@ -112,7 +113,7 @@ impl Picture<'_> {
         )
     }
 
-    /// The weight that all pictures are wide: that of the costlier side.
+    /// The weight that spans the full width of all pictures: the costlier side's.
     fn full(&self) -> f64 {
         self.root.baseline.max(self.root.candidate) as f64
     }
@@ -163,7 +164,8 @@ impl Picture<'_> {
     }
 }
 
-/// Code of a script says where it stands: `name file:line` or, in Erlang, `module:name/arguments`.
+/// Names of script functions include their location: `name file:line` or, in Erlang,
+/// `module:name/arguments`.
 fn kind(name: &str) -> usize {
     let ends_in_number = |after: char| {
         name.rsplit_once(after).is_some_and(|(_, end)| {
@@ -174,19 +176,19 @@ fn kind(name: &str) -> usize {
     usize::from(!(ends_in_number(':') || erlang))
 }
 
-/// One side.
+/// One side of a comparison of profiles.
 #[derive(Debug, Clone, Copy)]
 pub struct ProfileSide<'a> {
-    /// What it is called.
+    /// Its name.
     pub label: &'a str,
     /// Where its time went.
     pub profile: &'a Profile,
 }
 
-/// A weight with its unit.
+/// Formats a weight with its unit.
 pub fn weight(profile: &Profile, weight: u64) -> String {
     let weight = weight as f64;
-    // Counts stay whole.
+    // Small counts stay whole.
     if matches!(profile.unit, WeightUnit::Events | WeightUnit::Unknown) && weight < 1000.0 {
         return format!("{weight}");
     }

@@ -1,4 +1,4 @@
-//! A session says the same whether all its runs are read at once or some cases at a time.
+//! The report of a session is the same whether its runs are read all at once or in parts.
 
 use super::{StudyChoice, in_parts, whole};
 use crate::format::{Csv, Json, Markdown, Render, Text};
@@ -10,7 +10,8 @@ use speedwell_model::{Better, Case, Metric, Sample, Session, State};
 use speedwell_results::store::{LARGE_SESSION, Store};
 use std::sync::Arc;
 
-/// Cases of which no two parts have as many: one of one run a side, a quick one, a slow one.
+/// Cases of different sizes, so that no two parts are alike: one with one run per side, a quick
+/// one, a slow one.
 const CASES: [&str; 6] = [
     "text/find len=10 kind=short",
     "text/find len=1000 kind=short",
@@ -20,7 +21,7 @@ const CASES: [&str; 6] = [
     "path/join kind=short",
 ];
 
-/// Some cases, measured in turns.
+/// A session in which the cases take turns.
 fn measured(story: Story) -> Session {
     let mut session = CASES
         .iter()
@@ -37,7 +38,7 @@ fn measured(story: Story) -> Session {
     session
         .runs
         .retain(|run| &*run.variant != "old" || run.case.benchmark != "only/new");
-    // Every block has all cases, in another order each time.
+    // Every block has all cases, each time in a different order.
     let turn = |case: &Case, block: u32| (case.id().len() as u32 * 7 + block * 5) % 11;
     session
         .runs
@@ -52,8 +53,8 @@ fn measured(story: Story) -> Session {
     session
 }
 
-/// The report of a stored session, read as a whole and with at least so many runs at once, in every format that has no
-/// pictures.
+/// The report of a stored session in every format without pictures: read as a whole, and in parts
+/// of at least `at_once` runs.
 fn both(session: &Session, settings: &Settings, at_once: usize) -> [String; 2] {
     let mut store = Store::in_memory().unwrap();
     let number = store.insert(session).unwrap();
@@ -93,7 +94,7 @@ fn written(document: &Document) -> String {
     String::from_utf8(all).unwrap()
 }
 
-/// Checks that both are the same, whatever the length of the parts, and gives the text.
+/// Asserts that both reports are equal for parts of any size; returns the text.
 fn agreed(session: &Session, settings: &Settings) -> String {
     let [whole, single] = both(session, settings, 1);
     assert_eq!(whole, single, "case by case");

@@ -1,40 +1,42 @@
-//! The charts of many cases on pages of their own: with all of them, a page has megabytes that hardly anybody looks at.
+//! Puts the charts of many cases on separate pages: all of them on one page take megabytes that few
+//! readers look at.
 //!
-//! Decides which galleries are divided, and into which parts. A part is a document like any other, so that it can be read
-//! without scripts, and a script takes single charts out of it. Start at [`parts_of_charts`] and [`part_of_charts`].
+//! Decides which galleries are divided, and into which parts. A part is an ordinary document,
+//! readable without scripts; a script extracts single charts from it. Start at [`parts_of_charts`]
+//! and [`part_of_charts`].
 
 use crate::document::{Block, CaseView, Document, Gallery};
 use crate::figure::spell;
 
-/// More cases than these are folded, and have their charts on pages of their own where a server can give them.
+/// Most cases shown unfolded; beyond it, a server puts their charts on separate pages.
 pub(super) const OPEN: usize = 60;
-/// Cases with their charts on one page.
+/// Cases with charts per page.
 const PART: usize = 50;
 
-/// Where the charts of many cases are.
+/// The location of the charts of many cases.
 #[derive(Debug, Clone, Default)]
 pub enum Charts {
     /// On the page itself.
     #[default]
     Here,
-    /// On pages of their own, whose addresses are this text and the number of a part.
+    /// On separate pages, at this address followed by the number of a part.
     Apart(String),
-    /// This is such a page, and so many cases of the whole come before its first.
+    /// This is such a page; the number of cases before its first one.
     From(usize),
 }
 
-/// Some of the cases of a document, with their charts.
+/// Some cases of a document, with their charts.
 #[derive(Debug, Clone)]
 pub struct PartOfCharts {
-    /// What is shown of them.
+    /// The document with these cases.
     pub document: Document,
-    /// How many cases come before the first.
+    /// The number of cases before the first one.
     pub first: usize,
     /// `cases 51 to 100`.
     pub title: String,
 }
 
-/// Into how many parts the charts of a document are divided; 0 where all of them are on its page.
+/// The number of parts that the charts are divided into; 0 if all of them are on the page.
 pub fn parts_of_charts(document: &Document) -> usize {
     if galleries(document).any(is_divided) {
         galleries(document)
@@ -46,7 +48,7 @@ pub fn parts_of_charts(document: &Document) -> usize {
     }
 }
 
-/// A part by its number, from 1 to [`parts_of_charts`].
+/// Returns a part by its number, from 1 to [`parts_of_charts`].
 pub fn part_of_charts(document: &Document, number: usize) -> Option<PartOfCharts> {
     if number == 0 || number > parts_of_charts(document) {
         return None;
@@ -91,7 +93,7 @@ fn title_of(number: usize, cases: usize) -> String {
     format!("cases {from} to {to}")
 }
 
-/// Addresses and titles of the parts of a document.
+/// The addresses and titles of a document's parts.
 pub(super) fn parts(charts: &Charts, document: &Document) -> Vec<(String, String)> {
     let Charts::Apart(address) = charts else {
         return Vec::new();
@@ -103,7 +105,7 @@ pub(super) fn parts(charts: &Charts, document: &Document) -> Vec<(String, String
         .collect()
 }
 
-/// All galleries of a document, in reading order.
+/// Every gallery of a document, in reading order.
 pub(super) fn galleries(document: &Document) -> impl Iterator<Item = &Gallery> {
     let blocks = document.walk().into_iter();
     blocks.filter_map(|block| match block {
@@ -116,12 +118,12 @@ fn is_divided(gallery: &Gallery) -> bool {
     gallery.cases.len() > OPEN
 }
 
-/// Whether the charts of a gallery are on pages of their own.
+/// Whether the charts of a gallery are on separate pages.
 pub(super) fn is_apart(charts: &Charts, gallery: &Gallery) -> bool {
     matches!(charts, Charts::Apart(_)) && is_divided(gallery)
 }
 
-/// The address of the page that has the chart of a case, where that is another one.
+/// The address of the page with the chart of a case, if it is another page.
 pub(super) fn address_of(charts: &Charts, gallery: &Gallery, at: usize) -> Option<String> {
     let Charts::Apart(address) = charts else {
         return None;
@@ -129,7 +131,7 @@ pub(super) fn address_of(charts: &Charts, gallery: &Gallery, at: usize) -> Optio
     is_divided(gallery).then(|| format!("{address}{}", at / PART + 1))
 }
 
-/// The number of the first case of a page in the whole.
+/// The number of cases before the first one of the page.
 pub(super) fn first_of(charts: &Charts) -> usize {
     match charts {
         Charts::From(first) => *first,
@@ -137,7 +139,7 @@ pub(super) fn first_of(charts: &Charts) -> usize {
     }
 }
 
-/// All cases of galleries, each with its gallery.
+/// Every case of the galleries, with its gallery.
 pub(super) fn cases_of<'g>(
     galleries: impl Iterator<Item = &'g Gallery>,
 ) -> Vec<(&'g Gallery, &'g CaseView)> {
@@ -151,7 +153,7 @@ mod tests {
     use super::*;
     use crate::document::GalleryKind;
 
-    /// A document whose galleries have so many cases, called by their places in the whole.
+    /// A document with galleries of these sizes; cases are named by their index over all galleries.
     fn document(sizes: &[usize]) -> Document {
         let mut document = Document::new("comparison");
         let mut next = 0;

@@ -1,23 +1,23 @@
-//! Blocks of a document as markup.
+//! Renders the blocks of a document as HTML.
 //!
-//! Start at [`top`]; tables are written in `table.rs`, the charts of all cases in `gallery.rs`.
+//! Start at [`top`]; `table.rs` renders tables, `gallery.rs` the charts of all cases.
 
 use crate::document::{Block, Chart, Fact, runs_of_alike};
 use crate::format::html::gallery::add_gallery;
 use crate::format::html::table;
 use crate::format::html::writer::{Writer, escaped};
 
-/// Width at which charts are laid out, in CSS pixels: their letters then have the size of the page's
-/// small print. A narrower screen scrolls them inside their frame.
+/// Layout width of charts in CSS pixels, at which their text has the size of the page's small
+/// print. Narrower screens scroll them in their frame.
 const CHART_PX: u32 = 960;
-/// Bytes for a chart that stands by itself.
+/// Byte limit of a standalone chart.
 const CHART_BYTES: usize = 1 << 20;
-/// Width of a flame graph, whose boxes want all there is, and of many small charts.
+/// Width of flame graphs, whose boxes need all the space, and of grids of small charts.
 const WIDE_PX: u32 = 1180;
-/// Width of a chart that stands beside another.
+/// Width of a chart next to another one.
 const NARROW_CHART_PX: u32 = 580;
 
-/// The blocks of a document; its parts are listed in the table of contents.
+/// Renders the blocks of a document; its parts go into the table of contents.
 pub fn top(blocks: &[&Block], writer: &mut Writer) {
     write(blocks, true, writer);
 }
@@ -44,7 +44,7 @@ fn add_block(block: &Block, top: bool, writer: &mut Writer) {
         Block::Heading { level, text } => heading(*level, text, top, writer),
         Block::Headline(text) => writer.element("p", "headline", text),
         Block::Paragraph(text) => writer.element("p", "", text),
-        // Written by `write`, several together.
+        // `write` renders these in groups.
         Block::Note(_) | Block::Warning(_) | Block::Chart(_) => {}
         Block::List(items) => list(items.iter().map(String::as_str), writer),
         Block::Table(table) => table::add_table(table, top, writer),
@@ -68,7 +68,7 @@ fn add_block(block: &Block, top: bool, writer: &mut Writer) {
 fn heading(level: u8, text: &str, top: bool, writer: &mut Writer) {
     let level = level.clamp(2, 4);
     let id = writer.new_id("part");
-    // A part of a part would make the list longer than a glance.
+    // Nested parts would make the table of contents too long.
     if top && level == 2 {
         writer.contents.push((id.clone(), text.to_owned()));
     }
@@ -120,7 +120,7 @@ fn warnings(warnings: &[&Block], writer: &mut Writer) {
     writer.raw("</div>\n");
 }
 
-/// One chart by itself; several side by side, where the page is wide enough.
+/// Renders a single chart alone, several side by side if the page is wide enough.
 fn charts(blocks: &[&Block], writer: &mut Writer) {
     let shown = blocks.iter().filter_map(|block| match block {
         Block::Chart(chart) if !chart.shown_elsewhere => Some(chart),

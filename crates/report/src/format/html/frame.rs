@@ -1,8 +1,7 @@
-//! What stands around a document that a server shows: navigation, a row of filters, links, and where its style and
-//! script are.
+//! The frame of a document on a server's page: navigation, filters, links, and the addresses of its
+//! style and script.
 //!
-//! Everything here is plain data and is escaped when it is written. It must not know which pages there are. Start with
-//! [`Served`].
+//! Plain data, escaped when written. Does not know which pages exist. Start with [`Served`].
 
 use super::apart::Charts;
 use super::writer::escaped;
@@ -11,42 +10,42 @@ use std::fmt::Write as _;
 /// How a document becomes a page.
 #[derive(Debug, Clone, Copy)]
 pub enum Frame<'f> {
-    /// One file that loads nothing.
+    /// One self-contained file.
     Alone,
-    /// A page of a server, without any style or script inside, so that its browser may refuse them.
+    /// A page of a server. It has no inline style or script, so that a policy can forbid them.
     Served(&'f Served),
 }
 
-/// The frame of a page of a server.
+/// The frame of a served page.
 #[derive(Debug, Clone, Default)]
 pub struct Served {
-    /// The pages that can be reached from everywhere.
+    /// Pages reachable from everywhere.
     pub navigation: Vec<Link>,
-    /// The way from the first page to this one; the last is the page itself.
+    /// The path from the first page to this one, which is the last element.
     pub breadcrumbs: Vec<Link>,
-    /// Where style and scripts are.
+    /// Addresses of style and scripts.
     pub assets: Assets,
-    /// The same figures as JSON.
+    /// Address of the same figures as JSON.
     pub data_link: String,
     /// The same document in other formats.
     pub formats: Vec<Link>,
-    /// Where words are searched for; no box if empty.
+    /// Address of the search; no search box if empty.
     pub search: String,
-    /// What can be chosen on this page.
+    /// The filters of this page.
     pub filters: Option<Form>,
-    /// What can be changed from this page.
+    /// Forms that change something.
     pub changes: Vec<Form>,
-    /// How one logs in or out, if that is possible.
+    /// The login state, if login is possible.
     pub account: Option<Account>,
-    /// What is near this page.
+    /// Related pages.
     pub links: Vec<Link>,
-    /// How rows of a table are chosen for another page.
+    /// Selection of table rows for another page.
     pub choice: Option<Choice>,
-    /// A stream of events that the page shows, if there is one.
+    /// Address of an event stream that the page follows, if any.
     pub events: Option<String>,
-    /// Whether the page is loaded again and again where there is no script to follow them.
+    /// Whether the page reloads periodically if scripts are disabled.
     pub is_reloaded: bool,
-    /// Where the charts of many cases are.
+    /// The location of the charts of many cases.
     pub charts: Charts,
 }
 
@@ -64,16 +63,16 @@ pub struct Assets {
 /// A link.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Link {
-    /// Where it leads.
+    /// Its address.
     pub href: String,
-    /// Its words.
+    /// Its text.
     pub text: String,
-    /// Whether it is, or contains, the page that is shown.
+    /// Whether it is, or contains, the current page.
     pub is_here: bool,
 }
 
 impl Link {
-    /// A link to another page.
+    /// Creates a link to another page.
     pub fn new(href: impl Into<String>, text: impl Into<String>) -> Link {
         Link {
             href: href.into(),
@@ -83,32 +82,32 @@ impl Link {
     }
 }
 
-/// Whether somebody is logged in.
+/// The login state.
 #[derive(Debug, Clone)]
 pub enum Account {
-    /// Nobody is; there one logs in.
+    /// Logged out; the link leads to the login.
     Out(Link),
-    /// Somebody is.
+    /// Logged in.
     In {
-        /// Who.
+        /// The user's name.
         name: String,
-        /// Where one logs out.
+        /// The address that logs out.
         action: String,
     },
 }
 
-/// Fields whose values become the query of an address, or are sent where they change something.
+/// A form whose values become the query of an address, or are posted if it changes something.
 #[derive(Debug, Clone, Default)]
 pub struct Form {
-    /// Where it leads.
+    /// Its address.
     pub action: String,
-    /// What it is for.
+    /// Its purpose.
     pub title: String,
-    /// The words on its button.
+    /// The text of its button.
     pub button: String,
     /// The fields.
     pub fields: Vec<Field>,
-    /// Filters that are set, each as the address without it.
+    /// Active filters, each as the address without it.
     pub set: Vec<Link>,
 }
 
@@ -117,32 +116,32 @@ pub struct Form {
 pub struct Field {
     /// The name in the query.
     pub name: &'static str,
-    /// What people read.
+    /// Its label.
     pub label: String,
-    /// Its present value.
+    /// Its current value.
     pub value: String,
-    /// What an empty field means.
+    /// The meaning of an empty field.
     pub placeholder: String,
-    /// Whether nobody may read what is typed.
+    /// Whether the input is hidden.
     pub is_secret: bool,
-    /// Values and their words, where only some are possible.
+    /// The allowed values with their labels; empty if any value is allowed.
     pub options: Vec<(String, String)>,
 }
 
-/// Check boxes at the rows of a table.
+/// Check boxes in the rows of a table.
 #[derive(Debug, Clone)]
 pub struct Choice {
     /// The name of the table.
     pub table: &'static str,
-    /// Where the chosen rows lead.
+    /// The address for the selected rows.
     pub action: String,
     /// The name of their values in the query; the values are the texts of the first cells.
     pub name: &'static str,
-    /// The words on the button.
+    /// The text of the button.
     pub button: String,
 }
 
-/// Everything before the masthead.
+/// Renders everything before the masthead.
 pub(super) fn head(title: &str, report: &str, frame: &Served) -> String {
     let (title, report) = (escaped(title), escaped(report));
     let assets = &frame.assets;
@@ -151,7 +150,8 @@ pub(super) fn head(title: &str, report: &str, frame: &Served) -> String {
     let events = frame.events.as_ref().map_or_else(String::new, |address| {
         format!(" data-events=\"{}\"", escaped(address))
     });
-    // Without scripts, the page is loaded again instead, if the reader says so: to whoever listens it begins anew each time.
+    // Without scripts the page reloads instead, if the reader opted in: a screen reader starts over
+    // at each reload.
     let (refresh, choice) = match (&frame.events, frame.is_reloaded) {
         (None, _) => ("", ""),
         (Some(_), false) => (
@@ -176,7 +176,7 @@ pub(super) fn head(title: &str, report: &str, frame: &Served) -> String {
     )
 }
 
-/// The bar at the top: the pages, and the box to search.
+/// Renders the top bar: the pages and the search box.
 fn bar(frame: &Served) -> String {
     let mut out = String::from("<div class=\"bar\">\n<nav aria-label=\"Pages\"><ul>\n");
     for link in &frame.navigation {
@@ -226,7 +226,7 @@ fn anchor(link: &Link) -> String {
     )
 }
 
-/// What stands in the place of the kind of report: the way to this page.
+/// Renders the breadcrumbs, which replace the kind of report.
 pub(super) fn breadcrumbs(frame: &Served) -> String {
     let mut out = String::from("<nav class=\"kind\" aria-label=\"Way to this page\"><ol>");
     for link in &frame.breadcrumbs {
@@ -235,7 +235,7 @@ pub(super) fn breadcrumbs(frame: &Served) -> String {
     out + "</ol></nav>\n"
 }
 
-/// What stands below the title: links, and the row of filters.
+/// Renders the links and the filters below the title.
 pub(super) fn below_title(frame: &Served) -> String {
     let mut out = String::new();
     if !frame.links.is_empty() {
@@ -251,7 +251,7 @@ pub(super) fn below_title(frame: &Served) -> String {
     out
 }
 
-/// A form that changes something: always open, and never what an address alone can do.
+/// Renders a form that changes something: always open, and always submitted, never a plain address.
 fn change(form: &Form) -> String {
     let title = escaped(&form.title);
     let mut out = format!(
@@ -333,7 +333,7 @@ fn control(field: &Field) -> String {
     out + "</select>"
 }
 
-/// The last part of the page: the same figures for programs.
+/// Renders the last part of the page: the same figures for programs.
 pub(super) fn raw_data(frame: &Served) -> String {
     let mut out = format!(
         "<section id=\"data\" class=\"data\">\n<h2>Raw data</h2>\n<p>Every figure with all its digits: \
@@ -347,7 +347,7 @@ pub(super) fn raw_data(frame: &Served) -> String {
     out + "</p>\n</section>\n"
 }
 
-/// The words at the end of every page.
+/// The footer of every page.
 pub(super) const FOOTER: &str = concat!(
     "<footer><p>Speedwell ",
     env!("CARGO_PKG_VERSION"),

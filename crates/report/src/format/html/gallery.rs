@@ -1,7 +1,7 @@
-//! Every case by itself, with a chart: its runs, or its course over revisions below a list with a small line for each.
+//! Renders individual cases with their charts: of runs, or of trends below a list of sparklines.
 //!
-//! Decides which charts there is room for. Charts are drawn by [`prepare`], before the tables whose rows lead to them; those
-//! that are on pages of their own (`apart.rs`) are not drawn at all.
+//! Decides which charts there is room for. [`prepare`] draws them before the tables whose rows link
+//! to them; charts on separate pages (`apart.rs`) are not drawn.
 
 use crate::document::{CaseView, Document, Gallery, GalleryKind, by_severity, severity};
 use crate::figure::count;
@@ -12,19 +12,19 @@ use crate::format::html::writer::{Writer, class_of, escaped};
 use crate::table::Emphasis;
 use speedwell_plot::{Chart as Picture, TrendChart, TrendDetail};
 
-/// Bytes for all charts. One of runs takes about 4 kB with 16 runs a side; one of a course, drawn twice,
-/// 60 kB with 80 points.
+/// Byte limit of all charts. A chart of runs takes about 4 kB with 16 runs per side; a trend chart,
+/// which is drawn twice, 60 kB with 80 points.
 const CHARTS_BYTES: usize = 6 << 20;
-/// Width at which the chart of a case is laid out, in CSS pixels: two fit beside each other on a desktop,
-/// and on a telephone the letters are still legible.
+/// Layout width of a case's chart in CSS pixels: two fit side by side on a desktop, and the text
+/// stays legible on a phone.
 const CASE_PX: u32 = 420;
-/// A course wants all the width there is, so it is drawn twice: for wide screens and for narrow ones.
+/// A trend chart needs the full width, so it is drawn twice: for wide and for narrow screens.
 const COURSE_PX: u32 = 1040;
 const NARROW_COURSE_PX: u32 = 360;
-/// The small line of a course in the list.
+/// Size of a sparkline in the list.
 const SPARK_PX: (u32, u32) = (240, 34);
 
-/// How to read the charts.
+/// Explains how to read the charts.
 fn legend(kind: GalleryKind) -> &'static str {
     match kind {
         GalleryKind::Runs => {
@@ -47,14 +47,14 @@ fn title(kind: GalleryKind) -> &'static str {
     }
 }
 
-/// Draws the cases of `document`, the most urgent ones first, as long as there is room. Rows of tables
-/// lead to what is drawn here, so it comes before them.
+/// Draws the cases of `document`, most urgent first, until the room is used up. Must run before the
+/// tables, whose rows link to these drawings.
 pub fn prepare(document: &Document, writer: &mut Writer) {
     let all = cases_of(galleries(document));
     let cases: Vec<&CaseView> = all.iter().map(|(_, case)| *case).collect();
     let first = first_of(&writer.charts);
     writer.parts = parts(&writer.charts, document);
-    // What programs read of a page of a server is at its other formats.
+    // Programs read the other formats of a served page.
     let detail = match writer.served {
         Some(_) => TrendDetail::Tooltips,
         None => TrendDetail::Full,
@@ -86,7 +86,7 @@ pub fn prepare(document: &Document, writer: &mut Writer) {
     }
 }
 
-/// The charts of a case; `detail` is how much the points of a course say of themselves on wide screens.
+/// Draws the charts of a case; `detail` applies to the points of a trend chart on wide screens.
 fn drawing(picture: &Picture, number: &str, detail: TrendDetail) -> String {
     let id = format!("c{number}");
     let Picture::Trend(course) = picture else {
@@ -105,13 +105,13 @@ fn drawing(picture: &Picture, number: &str, detail: TrendDetail) -> String {
     )
 }
 
-/// Positions of the cases, the most urgent ones first.
+/// Indexes of the cases, most urgent first.
 fn by_urgency(cases: &[&CaseView]) -> Vec<usize> {
     let emphases: Vec<Emphasis> = cases.iter().map(|case| emphasis(case)).collect();
     by_severity(&emphases)
 }
 
-/// All cases that were drawn.
+/// Renders all cases that were drawn.
 pub fn add_gallery(gallery: &Gallery, writer: &mut Writer) {
     let Gallery { kind, cases } = gallery;
     let id = writer.new_id("cases");
@@ -150,7 +150,7 @@ pub fn add_gallery(gallery: &Gallery, writer: &mut Writer) {
     writer.raw("</div>\n</section>\n");
 }
 
-/// Where the charts are that are not on this page. A script fetches them from there when a part is opened.
+/// Lists the pages with the other charts. A script fetches from there when a part is opened.
 fn list_parts(writer: &mut Writer) {
     let parts = std::mem::take(&mut writer.parts);
     writer.raw("<ul class=\"parts\">\n");
@@ -181,7 +181,7 @@ fn note_left_out(kind: GalleryKind, cases: &[&CaseView], writer: &mut Writer) {
     }
 }
 
-/// A small line for each of several courses, which leads to its chart.
+/// Renders a sparkline per series, linked to its chart.
 fn sparks(cases: &[&CaseView], writer: &mut Writer) {
     if cases.len() < 2 {
         return;
@@ -206,7 +206,7 @@ fn sparks(cases: &[&CaseView], writer: &mut Writer) {
     writer.raw("</tbody></table>\n");
 }
 
-/// The most urgent of a case's answers stands for it.
+/// The emphasis of a case's most urgent answer.
 fn emphasis(case: &CaseView) -> Emphasis {
     let emphases = case.answers.iter().map(|answer| answer.emphasis);
     emphases
@@ -214,7 +214,7 @@ fn emphasis(case: &CaseView) -> Emphasis {
         .unwrap_or_default()
 }
 
-/// What was found about a case.
+/// Renders the findings about a case.
 fn answers(case: &CaseView) -> String {
     let mut answers = String::new();
     for answer in &case.answers {

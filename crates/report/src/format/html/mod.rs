@@ -1,13 +1,13 @@
-//! Documents as one HTML page that can be sent around: no network, no other file, every script and style
-//! inside.
+//! Documents as a single HTML page that can be sent around: no network, no other file, all scripts
+//! and styles inline.
 //!
-//! Everything can be read without the script, which only sorts, filters and copies. What would make
-//! the page too large is left out, and the page says so. Start at [`page`]; blocks are written in `blocks.rs`, the charts
-//! of all cases in `gallery.rs`, tables in `table.rs`; what a server puts around them in `frame.rs`, and what it has on pages
-//! of their own in `apart.rs`.
+//! Everything is readable without the script, which only sorts, filters and copies. What would make
+//! the page too large is omitted, and the page says so. Start at [`page`]; `blocks.rs` renders
+//! blocks, `gallery.rs` the charts of all cases, `table.rs` tables; `frame.rs` has what a server
+//! puts around them, `apart.rs` what it puts on separate pages.
 
-// A circle of files: the page calls `frame.rs` and the blocks, and these take `TopOfPage` and the texts of `writer.rs`, whose
-// head of a page names a `Choice` of the frame. The parts of one page know each other; nothing outside imports them but by here.
+// Circular on purpose: the page calls `frame.rs` and the blocks, which use `TopOfPage` and the
+// helpers of `writer.rs`, which names a `Choice` of the frame. Other code uses only this module.
 mod apart;
 mod blocks;
 mod frame;
@@ -23,7 +23,7 @@ use crate::format::html::writer::{Writer, escape_json, escaped};
 use crate::format::{Json, Render};
 use std::io::{self, Write};
 
-/// One HTML page.
+/// A single HTML page.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Html;
 
@@ -36,29 +36,29 @@ impl Render for Html {
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = concat!(include_str!("script.js"), include_str!("flames.js"));
 
-/// Before anything is shown: the theme that the reader chose, and that there is a script.
+/// Runs before the first paint: applies the reader's theme and marks that scripts are enabled.
 pub const EARLY_SCRIPT: &str = "document.documentElement.classList.add('js');\
     try{const t=localStorage.getItem('speedwell-theme');\
     if(t)document.documentElement.dataset.theme=t}catch{}";
 
-/// The style of pages that are served.
+/// The style of served pages.
 pub const SERVED_STYLE: &str = concat!(include_str!("style.css"), include_str!("served.css"));
 
-/// The script of pages that are served.
+/// The script of served pages.
 pub const SERVED_SCRIPT: &str = concat!(
     include_str!("script.js"),
     include_str!("flames.js"),
     include_str!("served.js")
 );
 
-/// Nothing is fetched: the browser itself keeps the promise of a page without a network.
+/// Content security policy: the browser enforces that the page loads nothing.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       img-src data:; base-uri 'none'; form-action 'none'";
 
-/// The whole page.
+/// Renders the whole page.
 ///
 /// # Errors
-/// None but those of writing the raw data to memory.
+/// If the raw data cannot be serialized.
 pub fn page(document: &Document, frame: Frame<'_>) -> io::Result<String> {
     let answer = TopOfPage::of_document(document);
     let mut writer = Writer::default();
@@ -107,17 +107,17 @@ pub fn page(document: &Document, frame: Frame<'_>) -> io::Result<String> {
     Ok(page)
 }
 
-/// The words at the top of the page.
+/// The text at the top of the page.
 struct TopOfPage {
     /// The title of the page.
     title: String,
-    /// What follows it, in smaller letters.
+    /// The rest of the headline, in smaller type.
     rest: String,
-    /// Where there are several headlines, each with the part that it is about.
+    /// If there are several headlines: each with the part that it is about.
     several: Vec<(String, String)>,
-    /// Whether the document's only headline is the title.
+    /// Whether the title is the document's only headline.
     is_headline: bool,
-    /// What the only table is about, where that is the title.
+    /// The subject of the only table, if that is the title.
     subject: Option<String>,
 }
 
@@ -125,7 +125,7 @@ impl TopOfPage {
     fn of_document(document: &Document) -> TopOfPage {
         let headlines = headlines(document);
         if let Some(question) = question(document) {
-            // The question stands above all answers and need not be repeated with each.
+            // The question precedes all answers and is not repeated with each.
             let answers = headlines.into_iter().map(|(part, text)| {
                 if part == *question {
                     (String::new(), text)
@@ -164,7 +164,7 @@ impl TopOfPage {
     }
 }
 
-/// The question that the whole document answers: a heading of the first level at its beginning.
+/// The question that the document answers: a leading level-1 heading.
 fn question(document: &Document) -> Option<&String> {
     match document.blocks.first() {
         Some(Block::Heading { level: 1, text }) => Some(text),
@@ -192,13 +192,13 @@ fn is_of_one_table(document: &Document) -> bool {
     captioned.count() == 1 && document.charts().count() <= 1
 }
 
-/// What a document without a headline is about: what all rows of its first table with a caption share.
+/// The subject of a document without a headline: what all rows of its first captioned table share.
 fn subject(document: &Document) -> Option<&str> {
     let mut captions = document.tables().filter_map(|table| table.caption.first());
     captions.next().map(String::as_str)
 }
 
-/// The first sentence without its full stop, and the others.
+/// Splits off the first sentence, without its full stop.
 fn sentences(text: &str) -> (&str, &str) {
     match text.split_once(". ") {
         Some((first, rest)) => (first, rest),
@@ -209,7 +209,7 @@ fn sentences(text: &str) -> (&str, &str) {
 fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     match letters.next() {
-        // Variants and files are called as they are called, so only words of ours get a capital.
+        // Names of variants and files keep their case; only our own words are capitalized.
         Some(first) if text.starts_with("it is ") => first.to_uppercase().chain(letters).collect(),
         Some(first) if !text.contains(' ') => first.to_uppercase().chain(letters).collect(),
         _ => text.to_owned(),
@@ -277,7 +277,7 @@ fn masthead(
     out + "</header>\n"
 }
 
-/// The raw data: the same that `-o report.json` writes.
+/// Renders the raw data, the same as `-o report.json`.
 fn raw_data(document: &Document, writer: &mut Writer) -> io::Result<()> {
     let mut bytes = Vec::new();
     Json.render(document, &mut bytes)?;
@@ -306,7 +306,7 @@ fn raw_data(document: &Document, writer: &mut Writer) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes for the raw data.
+/// Byte limit of the raw data.
 const DATA_BYTES: usize = 8 << 20;
 
 #[cfg(test)]

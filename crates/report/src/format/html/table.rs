@@ -1,5 +1,5 @@
-//! Tables as markup: names that lead to their case, drawings in their column, and what the script needs to
-//! sort and to choose rows.
+//! Renders tables as HTML: names linked to their case, drawings in their column, and the attributes
+//! that the script needs to sort and select rows.
 
 use crate::datum::Datum;
 use crate::document::{most_severe, severity};
@@ -10,16 +10,16 @@ use speedwell_plot::{ForestChart, ForestRow, ForestStrips};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-/// Rows of one table; each takes about 2 kB with its drawing.
+/// Most rows of a table; each takes about 2 kB with its drawing.
 const ROWS: usize = 4_000;
 /// Width of the drawings in a column, in CSS pixels.
 const DRAWING_PX: u32 = 190;
-/// A longer heading, the path of a file say, is broken anywhere.
+/// Longest heading kept whole; longer ones (a file path, for example) may break anywhere.
 const LONG_HEADER: usize = 24;
-/// A table with more rows gets a window of its own, in which its header stays.
+/// Longest table without a scroll area of its own with a sticky header.
 const LONG: usize = 60;
 
-/// A whole table with what stands around it.
+/// Renders a table with its captions and footnotes.
 pub fn add_table(table: &Table, top: bool, writer: &mut Writer) {
     let shown = table.for_pages();
     if shown.is_empty() {
@@ -31,20 +31,20 @@ pub fn add_table(table: &Table, top: bool, writer: &mut Writer) {
     }
 }
 
-/// A table prepared for writing.
+/// A table prepared for rendering.
 struct TableView<'t> {
     table: &'t Table,
-    /// Whether it is on a page of a server, whose style is at hand.
+    /// Whether it is on a served page, which has an external style sheet.
     is_served: bool,
-    /// Positions of the columns shown.
+    /// Indexes of the columns shown.
     shown: Vec<usize>,
-    /// The column by whose values rows are chosen.
+    /// The column whose values filter the rows.
     facet: Option<usize>,
-    /// The column of drawings, and its drawings in the order of the rows.
+    /// The column of drawings, and its drawings in row order.
     drawn: Option<(usize, ForestStrips)>,
-    /// Numbers, among all rows with cells, of those that there is room for.
+    /// Numbers, among all rows with cells, of the rows that fit.
     kept: HashSet<usize>,
-    /// How many rows have cells.
+    /// The number of rows with cells.
     rows: usize,
 }
 
@@ -69,7 +69,7 @@ impl<'t> TableView<'t> {
     }
 }
 
-/// The drawings of a column, all on one axis.
+/// Draws the drawings of a column on a common axis.
 fn strips(table: &Table, at: usize, id: &str, is_served: bool) -> Option<ForestStrips> {
     let row = |cells: &Vec<Cell>| match cells[at].drawn() {
         Some(drawn) => drawn.clone(),
@@ -94,7 +94,7 @@ fn strips(table: &Table, at: usize, id: &str, is_served: bool) -> Option<ForestS
     }
 }
 
-/// Writes the lines above a table that are not the title of the page already; `false` if there are none.
+/// Writes the captions except for the page title; returns whether there were any.
 fn captions(table: &Table, id: &str, writer: &mut Writer) -> bool {
     let lines = &table.caption[..];
     let lines = match lines.split_first() {
@@ -114,7 +114,7 @@ fn captions(table: &Table, id: &str, writer: &mut Writer) -> bool {
 
 fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut Writer) {
     let table = view.table;
-    // Further tables stand below headings, which lead to them.
+    // Further tables follow headings, which the table of contents lists.
     if top && writer.contents.is_empty() {
         writer
             .contents
@@ -130,7 +130,7 @@ fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut Writer) {
     };
     tally(view, writer);
     let long = if view.rows > LONG { " long" } else { "" };
-    // A few columns of nothing but figures are not stretched over the page.
+    // A narrow table of figures is not stretched to the page width.
     let figures = view
         .shown
         .iter()
@@ -167,7 +167,7 @@ fn capital(word: &str) -> String {
         .unwrap_or_default()
 }
 
-/// How many rows have each value of the facet.
+/// Renders the number of rows per value of the facet.
 fn tally(view: &TableView<'_>, writer: &mut Writer) {
     let Some(facet) = view.facet else { return };
     let mut values: Vec<(&str, &Cell, usize)> = Vec::new();
@@ -203,7 +203,7 @@ fn header(view: &TableView<'_>, writer: &mut Writer) {
         let column = &view.table.columns[at];
         let class = class_of_kind(column.kind);
         let key = escaped(column.key);
-        // A column of marks has its name for those who cannot see that it needs none.
+        // A column without a visible heading has one for screen readers.
         let text = if column.header.is_empty() {
             format!("<span class=\"unseen\">{key}</span>")
         } else {
@@ -236,7 +236,7 @@ fn header(view: &TableView<'_>, writer: &mut Writer) {
     writer.raw("</tr></thead>\n");
 }
 
-/// What a column of a comparison means, for a reader who has never seen one; nothing for others.
+/// Explains a comparison's column to newcomers; empty for other columns.
 fn explanation(key: &str) -> &'static str {
     match key {
         "change_shown" => "The estimated change from the baseline to the candidate",
@@ -259,7 +259,7 @@ fn class_of_kind(kind: Kind) -> &'static str {
     }
 }
 
-/// The rows, in one body per group, so that a group is a unit for those who listen.
+/// Renders the rows, in one `tbody` per group, which makes a group a unit for screen readers.
 fn rows(view: &TableView<'_>, writer: &mut Writer) {
     writer.raw("<tbody>\n");
     let mut group = "";
@@ -303,7 +303,7 @@ fn rows(view: &TableView<'_>, writer: &mut Writer) {
                 }
                 number += 1;
             }
-            // A remark without a row is about the group.
+            // A remark that follows no row is about the group.
             Row::Remark(text) => writer.raw(&format!(
                 "<tr class=\"group\"><td colspan=\"{}\">{}</td></tr>\n",
                 view.shown.len(),
@@ -380,7 +380,7 @@ impl Line<'_> {
                 escaped(&cell.text)
             )
         });
-        // The name of the group is shown where rows of several groups are mixed.
+        // The group's name is shown when sorting mixes the rows of several groups.
         let group = match self.group {
             "" => String::new(),
             group => format!("<span class=\"of\">{} </span>", escaped(group)),
@@ -395,7 +395,7 @@ impl Line<'_> {
     }
 }
 
-/// Options of a command in one piece: browsers break lines behind their hyphens.
+/// Keeps command-line options in one piece: browsers break lines after their hyphens.
 fn unbroken_options(text: &str) -> String {
     if !text.starts_with('-') && !text.contains(" -") {
         return text.to_owned();
@@ -409,7 +409,7 @@ fn unbroken_options(text: &str) -> String {
     text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// What a row is sorted by where that is not the text of its cell. Pages of a server have all digits at another address.
+/// The sort key of a row, if it is not the cell's text. Served pages link to all digits instead.
 fn sort_value(cell: &Cell, is_served: bool) -> String {
     match &cell.value {
         Some(Datum::Number(number)) if is_served && number.is_f64() => {
@@ -424,7 +424,7 @@ fn sort_value(cell: &Cell, is_served: bool) -> String {
     }
 }
 
-/// A number with the digits by which anybody would sort: seven.
+/// Rounds to seven digits, which is enough to sort by.
 fn rounded(value: f64) -> f64 {
     format!("{value:.6e}").parse().unwrap_or(value)
 }

@@ -1,4 +1,4 @@
-//! A page being written: its text, escaped, with the ids and anchors that were given.
+//! A page being written: its escaped text, and the ids and anchors assigned so far.
 
 use super::apart::Charts;
 use super::frame::Choice;
@@ -12,53 +12,53 @@ use std::fmt::Write as _;
 pub struct Writer {
     /// The text so far.
     pub out: String,
-    /// The title of the page where that is the caption of its only table: neither that nor the only chart needs one.
+    /// The page title if it is the caption of the only table, so that it is not repeated.
     pub subject: Option<String>,
-    /// On a page of a server: cells are links, and the rows of a table may be chosen.
+    /// Set on served pages, where cells are links and the rows of a table may be selectable.
     pub served: Option<Option<Choice>>,
-    /// Where the charts of many cases are.
+    /// The location of the charts of many cases.
     pub charts: Charts,
     /// Anchors and titles for the table of contents, in order.
     pub contents: Vec<(String, String)>,
-    /// Addresses and titles of the pages that have them, where they are on others.
+    /// Addresses and titles of the separate pages with charts, if any.
     pub parts: Vec<(String, String)>,
-    /// Where the charts of each case are that has some, by its id.
+    /// The link to each case's charts, by case id.
     links: HashMap<String, String>,
-    /// What is drawn of each case here, by its id, with its anchor.
+    /// The anchor and the drawing of each case on this page, by case id.
     drawings: HashMap<String, (String, String)>,
-    /// Ids given so far, so that none is given twice.
+    /// Number of ids assigned so far, to keep them unique.
     ids: usize,
 }
 
 impl Writer {
-    /// Gives a case an anchor, to which its rows will lead, and keeps what will be shown there.
+    /// Reserves an anchor for a case, to which its rows link, and keeps its drawing.
     pub fn expect(&mut self, case: &str, anchor: String, drawing: String) {
         self.expect_elsewhere(case, format!("#{anchor}"));
         self.drawings.insert(case.to_owned(), (anchor, drawing));
     }
 
-    /// Leads the rows of a case to another page.
+    /// Links the rows of a case to another page.
     pub fn expect_elsewhere(&mut self, case: &str, href: String) {
         self.links.insert(case.to_owned(), href);
     }
 
-    /// How the rows of a table are chosen, if they are.
+    /// The row selection of a table, if it has one.
     pub fn choice_of(&self, table: &str) -> Option<&Choice> {
         let choice = self.served.as_ref()?.as_ref()?;
         (choice.table == table).then_some(choice)
     }
 
-    /// Where the charts of the case of that id are, if it has some.
+    /// The link to the charts of a case, if it has any.
     pub fn link(&self, case: &str) -> Option<&str> {
         self.links.get(case).map(String::as_str)
     }
 
-    /// The anchor and the drawing of a case, to be shown now; once only.
+    /// Takes the anchor and the drawing of a case out, to show it.
     pub fn take(&mut self, case: &str) -> Option<(String, String)> {
         self.drawings.remove(case)
     }
 
-    /// An id that no other element has.
+    /// Returns an id that no other element has.
     pub fn new_id(&mut self, kind: &str) -> String {
         self.ids += 1;
         format!("{kind}-{}", self.ids)
@@ -81,7 +81,7 @@ impl Writer {
     }
 }
 
-/// The class by which a style makes text stand out; empty for ordinary text.
+/// The CSS class of an emphasis; empty for ordinary text.
 pub fn class_of(emphasis: Emphasis) -> &'static str {
     match emphasis {
         Emphasis::None => "",
@@ -93,8 +93,8 @@ pub fn class_of(emphasis: Emphasis) -> &'static str {
     }
 }
 
-/// Text for the content of an element or a quoted attribute. Letters that HTML does not allow (C0 without
-/// tab and line feed, DEL, C1: "HTML Living Standard", section 13.2.3.5) become a replacement character.
+/// Escapes text for element content or a quoted attribute. Characters that HTML forbids (C0 except
+/// tab and line feed, DEL, C1: "HTML Living Standard", section 13.2.3.5) become U+FFFD.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -106,7 +106,7 @@ pub fn escaped(text: &str) -> String {
             '\'' => out.push_str("&#39;"),
             '\t' | '\n' => out.push(letter),
             _ if letter.is_control() => out.push('\u{fffd}'),
-            // Text in the other direction would show something else than is there.
+            // Direction overrides would disguise the text.
             _ if turns(letter) => out.extend(letter.escape_unicode()),
             other => out.push(other),
         }
@@ -114,14 +114,14 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// JSON for the content of a script element. A less-than sign occurs in strings only, where its escaped
-/// means the same, and without one nothing can end the element or begin a comment.
+/// Escapes JSON for a script element. A less-than sign occurs only in strings, where its escape
+/// means the same; without it nothing can end the element or start a comment.
 pub fn escape_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for letter in json.chars() {
         match letter {
             '<' => out.push_str("\\u003c"),
-            // The same text, without turning the source of the page.
+            // The same text, without bidirectional effects on the page source.
             _ if turns(letter) => {
                 let _ = write!(out, "\\u{:04x}", u32::from(letter));
             }

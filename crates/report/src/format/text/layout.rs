@@ -1,27 +1,27 @@
-//! Fits a table onto a screen: which columns are shown, how wide they are, and the lines.
+//! Fits a table to the screen width: the columns shown, their widths, and the lines.
 //!
-//! Rows have their full names as long as these leave room for every important column, else their
-//! short ones; those are shortened further only if even the indispensable columns do not fit beside
-//! them. Expendable columns fill what room is left. What was left out is said below. Whatever others wrote is painted without what would
-//! steer the terminal.
+//! Rows show their full names while every important column still fits, otherwise their short ones;
+//! those are shortened further only if even the required columns do not fit beside them. Expendable
+//! columns fill the remaining room. Omissions are stated below the table. Text from outside is
+//! printed without terminal control sequences.
 
 use crate::table::{Cell, Column, Emphasis, Kind, Name, Row, Table};
 use std::borrow::Cow;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Blanks between columns.
+/// Spaces between columns.
 const GAP: usize = 2;
-/// Columns up to this order are worth more than full names.
+/// Columns up to this order are more important than full names.
 const IMPORTANT: u8 = 2;
-/// Names are never shortened below this; the table rather is too wide.
+/// Narrowest a name is shortened to; below it, the table becomes too wide instead.
 const LEAST_NAME: usize = 8;
-/// Blanks before rows that stand under a heading.
+/// Indent of rows below a heading.
 const INDENT: usize = 2;
 
 /// A column on the screen: its position in the table and its width.
 type Placed = (usize, usize);
 
-/// Appends `table` to `out`, at most `room` columns wide where that is possible.
+/// Appends `table` to `out`, at most `room` columns wide if possible.
 pub fn table(table: &Table, room: Option<usize>, color: bool, out: &mut String) {
     let page = Page::fit(table, room.unwrap_or(usize::MAX), color);
     if page.layout.is_empty() {
@@ -42,16 +42,16 @@ pub fn table(table: &Table, room: Option<usize>, color: bool, out: &mut String) 
 struct Page<'a> {
     table: &'a Table,
     room: usize,
-    /// Positions of the columns that people see.
+    /// Indexes of the columns for people.
     people: Vec<usize>,
     layout: Vec<Placed>,
-    /// Whether rows have their short names.
+    /// Whether rows show their short names.
     short: bool,
     color: bool,
 }
 
 impl<'a> Page<'a> {
-    /// The columns that fit into `room`.
+    /// Chooses the columns that fit into `room`.
     fn fit(table: &'a Table, room: usize, color: bool) -> Page<'a> {
         let mut page = Page {
             table,
@@ -72,14 +72,14 @@ impl<'a> Page<'a> {
         page
     }
 
-    /// The columns whose order is at most `expendable`; 0 are those that must be shown.
+    /// The columns of order `expendable` or lower; order 0 is required.
     fn columns(&self, expendable: u8) -> Vec<Placed> {
         let shown = self.people.iter().copied();
         let taken = shown.filter(|&at| self.table.columns[at].expendable <= expendable);
         taken.map(|at| (at, self.natural(at))).collect()
     }
 
-    /// Adds the other columns, the most important ones first, as far as there is room.
+    /// Adds the other columns, most important first, while there is room.
     fn add_expendable(&mut self) {
         let columns = &self.table.columns;
         let mut others = self.people.clone();
@@ -94,7 +94,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The width that a column takes when nothing is shortened.
+    /// The width of a column if nothing is shortened.
     fn natural(&self, at: usize) -> usize {
         let mut widest = width(&self.table.columns[at].header);
         let mut indent = 0;
@@ -121,7 +121,7 @@ impl<'a> Page<'a> {
         self.people.first() == Some(&at)
     }
 
-    /// A name, which is on one line whatever is in it.
+    /// A name, kept on one line whatever it contains.
     fn name<'n>(&self, name: &'n Name) -> Cow<'n, str> {
         visible_line(if self.short { &name.short } else { &name.full })
     }
@@ -148,7 +148,7 @@ impl<'a> Page<'a> {
         self.line(&"─".repeat(self.width()), Emphasis::Muted, out);
     }
 
-    /// Writes a heading and returns the indent of the rows below.
+    /// Writes a heading; returns the indent of the rows below it.
     fn group(&self, name: &Name, out: &mut String) -> usize {
         let name = self.name(name);
         if name.is_empty() {
@@ -220,13 +220,13 @@ fn header(column: &Column, room: usize) -> String {
     }
 }
 
-/// Columns that `text` takes on a screen.
+/// The display width of `text` in terminal columns.
 pub fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// Breaks `text` at blanks into lines of at most `room` columns. A longer word gets its own line,
-/// whole: ids and paths are to be copied. Line ends in the text stay.
+/// Wraps `text` at spaces into lines of at most `room` columns. A longer word gets a line of its
+/// own, unbroken: ids and paths must stay copyable. Line breaks in the text are kept.
 pub fn wrap(text: &str, room: usize) -> Vec<String> {
     text.lines()
         .flat_map(|line| wrap_line(line, room))
@@ -250,9 +250,9 @@ fn wrap_line(line: &str, room: usize) -> Vec<String> {
     lines
 }
 
-/// The words of a line. What reads as one figure is one word: `2 %`, `[+6.9, +9.6]`.
+/// Splits a line into words. A figure counts as one word: `2 %`, `[+6.9, +9.6]`.
 fn words(line: &str) -> Vec<String> {
-    /// No interval is longer; a bracket that stays open longer is none.
+    /// No interval is longer; a bracket left open for longer does not start one.
     const LONGEST_FIGURE: usize = 24;
     let mut words: Vec<String> = Vec::new();
     for word in line.split(' ') {
@@ -271,8 +271,8 @@ fn open(word: &str) -> bool {
     word.starts_with('[') && !word.contains(']')
 }
 
-/// Shortens `text` to `room` columns by an ellipsis in the middle. More of the end is kept than of
-/// the beginning, because what tells neighbours apart stands at the end.
+/// Shortens `text` to `room` columns by an ellipsis in the middle. Keeps more of the end than of
+/// the start, because neighbors usually differ at the end.
 pub fn shorten(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
@@ -287,7 +287,7 @@ pub fn shorten(text: &str, room: usize) -> String {
     format!("{head}…{tail}")
 }
 
-/// As many characters from the front of `characters` as fit into `room` columns.
+/// The longest prefix of `characters` that fits into `room` columns.
 fn take(characters: impl Iterator<Item = char>, room: usize) -> String {
     let mut used = 0;
     characters
@@ -298,7 +298,7 @@ fn take(characters: impl Iterator<Item = char>, room: usize) -> String {
         .collect()
 }
 
-/// `text` in the colour of `emphasis`, if colours are wanted at all. What others wrote steers no terminal.
+/// Colors `text` by `emphasis` if `color` is set; neutralizes control sequences.
 pub fn paint(text: &str, emphasis: Emphasis, color: bool) -> String {
     let code = match emphasis {
         Emphasis::None => "",
@@ -315,13 +315,13 @@ pub fn paint(text: &str, emphasis: Emphasis, color: bool) -> String {
     format!("\x1b[{code}m{text}\x1b[0m")
 }
 
-/// `text` with control characters other than line feed and tab shown as `\x1b`, and those that turn the direction
-/// of writing as `\u{202e}` (ECMA-48; Unicode Standard Annex 9, section 2).
+/// Shows control characters other than line feed and tab as `\x1b`, and bidirectional controls as
+/// `\u{202e}` (ECMA-48; Unicode Standard Annex 9, section 2).
 pub fn visible(text: &str) -> Cow<'_, str> {
     shown_where(text, steers)
 }
 
-/// Like [`visible`], with line feeds shown as well: for names, each of which is on one line.
+/// Like [`visible`], but also shows line feeds: for names, which take one line each.
 pub fn visible_line(text: &str) -> Cow<'_, str> {
     shown_where(text, |letter| steers(letter) || letter == '\n')
 }
@@ -345,7 +345,7 @@ fn steers(letter: char) -> bool {
     turns(letter) || letter.is_control() && letter != '\n' && letter != '\t'
 }
 
-/// Whether a letter turns the direction of writing, or begins a line where no other program sees one.
+/// Whether a character changes the text direction, or breaks lines where other programs do not.
 pub fn turns(letter: char) -> bool {
     matches!(letter, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,6 +1,6 @@
-//! Documents for terminals: aligned, within the width of the screen, readable without colour.
+//! Documents for terminals: aligned, within the screen width, readable without color.
 //!
-//! Tables are laid out and lines broken in `layout.rs`.
+//! `layout.rs` lays out tables and wraps lines.
 
 mod layout;
 
@@ -12,17 +12,17 @@ pub use crate::format::text::layout::{visible, visible_line};
 use crate::table::{Emphasis, Table, mark};
 use std::io::{self, Write};
 
-/// Running text is not wider than this, however wide the screen: long lines are hard to follow.
+/// Widest running text, however wide the screen: long lines are hard to follow.
 const READING_WIDTH: usize = 100;
 
 /// Plain text.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Text {
-    /// Columns of the screen; `None` lays tables out as wide as they are.
+    /// Screen columns; `None` gives tables their natural width.
     pub width: Option<usize>,
-    /// Whether to colour with ANSI escape sequences.
+    /// Whether to color with ANSI escape sequences.
     pub color: bool,
-    /// Whether to leave out reference matter.
+    /// Whether to omit reference matter.
     pub brief: bool,
 }
 
@@ -148,7 +148,7 @@ impl Text {
         }
     }
 
-    /// Names on the left, and what they are beside them.
+    /// Writes names on the left and their values beside them.
     fn facts(&self, facts: &[Fact], indent: usize, out: &mut String) {
         let widest = facts.iter().map(|(name, _)| layout::width(name)).max();
         let widest = widest.unwrap_or(0);
@@ -179,7 +179,7 @@ impl Text {
     }
 }
 
-/// Whether no empty line stands between two blocks.
+/// Whether two blocks have no empty line between them.
 fn belong_together(first: &Block, second: &Block) -> bool {
     use Block::{Command, Heading, Headline, List, Note, Paragraph, Verbatim, Warning};
     matches!(
