@@ -1,8 +1,10 @@
-//! How often a whole bisection is right, wrong and without an answer: `cargo bench -p speedwell-analysis --bench bisect`.
+//! Measures how often a whole bisection is right, wrong or inconclusive: `cargo bench -p
+//! speedwell-analysis --bench bisect`.
 //!
-//! Prints the table of `docs/why/statistics.md` and exits with 1 when a bisection is wrong too often, or right too seldom.
-//! The search alone, without ends, confirmation and second parts, is in `--bench trend` of speedwell-stats. Without `--bench` (as
-//! under `cargo test --benches`) it does a twentieth of the repetitions and only shows that everything runs. Seeds are fixed.
+//! Prints the table of `crates/analysis/benches/bisect.md` and exits with 1 if bisections are wrong too often
+//! or right too rarely. `--bench trend` of speedwell-stats measures the search alone, without ends,
+//! confirmation and recursion. Without `--bench` (as under `cargo test --benches`) it runs a
+//! twentieth of the repetitions, only to show that everything works. Seeds are fixed.
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -13,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Standard deviation of the noise of one run, as a share.
 const NOISE: f64 = 0.01;
-/// Changes below this do not matter: less than any change here.
+/// Smallest change that matters; below every change simulated here.
 const DELTA: f64 = 0.005;
 /// Revisions between the ends, the bad one included.
 const REVISIONS: usize = 64;
@@ -35,20 +37,20 @@ const NOISES: [(&str, Draw); 3] = [
     }),
 ];
 
-/// By the method of Box and Muller.
+/// Box-Muller transform.
 fn normal(random: &mut Xoshiro256PlusPlus) -> f64 {
     let (one, two): (f64, f64) = (random.random(), random.random());
     (-2.0 * one.max(1e-300).ln()).sqrt() * (std::f64::consts::TAU * two).cos()
 }
 
-/// What came of one bisection.
+/// Result of one bisection.
 struct Ended {
     answer: Answer,
     runs: usize,
 }
 
-/// Bisects a line with these changes, in units of the noise, each from a revision on; of `every` revisions one
-/// cannot be built, none if it is 0.
+/// Bisects a line with `changes`, each a first revision and a size in units of the noise. One
+/// revision in `every` cannot be built; 0 means none.
 fn bisect(changes: &[(usize, f64)], draw: Draw, every: usize, seed: u64) -> Ended {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut state = State {
@@ -90,7 +92,7 @@ fn bisect(changes: &[(usize, f64)], draw: Draw, every: usize, seed: u64) -> Ende
     }
 }
 
-/// Places with a confirmed change: before and after it.
+/// Revision pairs (before, after) around confirmed changes.
 fn confirmed(answer: &Answer) -> Vec<(usize, usize)> {
     let is_confirmed = |confirmed: &Confirmed| {
         matches!(confirmed, Confirmed::Measured(Confirmation::Confirmed(_)))
@@ -102,7 +104,8 @@ fn confirmed(answer: &Answer) -> Vec<(usize, usize)> {
     parts.map(|part| (part.before, part.after)).collect()
 }
 
-/// Shares in percent of bisections that found everything, found something wrong, did not confirm, and found the ends alike.
+/// Percentages of bisections that found everything, found something wrong, confirmed nothing, and
+/// found equal ends.
 fn shares(all: &[Ended], changes: &[(usize, f64)]) -> [f64; 4] {
     let holds = |(before, after): (usize, usize)| {
         changes
@@ -126,7 +129,7 @@ fn shares(all: &[Ended], changes: &[(usize, f64)]) -> [f64; 4] {
 fn main() {
     let is_measuring = std::env::args().any(|argument| argument == "--bench");
     let repetitions: u64 = if is_measuring { 400 } else { 20 };
-    // Changes, of how many revisions one cannot be built, and the least share that must be right in percent.
+    // Changes, one unbuildable revision in how many, and the minimum percentage that must be right.
     type Cell = (&'static str, &'static [(usize, f64)], usize, f64);
     let cells: [Cell; 7] = [
         ("none", &[], 0, 95.0),

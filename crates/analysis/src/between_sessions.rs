@@ -1,8 +1,8 @@
-//! Sources against each other: sessions, or variants and parts of them.
+//! Compares sources: sessions, or variants and parts of them.
 //!
-//! Decides what the runs of two sources share. Those of different sessions share nothing, so that their comparison is
-//! a hint only; two variants of one session keep its blocks; two parts of one session took turns in them. It must not
-//! know how cases are judged. Start at [`compare_sources`].
+//! Decides what the runs of two sources share. Different sessions share nothing, so their
+//! comparison is only a hint; two variants of one session share its blocks; two parts of one
+//! session took turns in them. Does not know how cases are judged. Start at [`compare_sources`].
 
 use crate::circumstances::{self, Difference, facts};
 use crate::comparison::{Source, compare_matched, conclude, match_cases};
@@ -24,18 +24,18 @@ struct SelectedSource<'a> {
 }
 
 impl SelectedSource<'_> {
-    /// The name of the variant that takes part.
+    /// Name of the compared variant.
     fn variant(&self) -> &str {
         &self.grid.variants[self.variant]
     }
 }
 
-/// Compares the first source with each of the others. A source is a label, a session and, where it
-/// has several, the variant that takes part; otherwise the session's baseline does. The settings'
-/// own baseline plays no part here.
+/// Compares the first source with each of the others. A source is a label, a session and, if the
+/// session has several, a variant; without one, the session's baseline is used. The baseline named
+/// in the settings is ignored.
 ///
-/// Sessions are distinguished by their ids: a source may hold a part of its session only. Two variants of
-/// one session are compared as that session's design asks for.
+/// Sessions are identified by their ids, because a source may hold only part of its session. Two
+/// variants of one session are compared according to that session's design.
 pub fn compare_sources(
     sources: &[(String, &Session, Option<String>)],
     settings: &Settings,
@@ -163,11 +163,11 @@ fn same_results(one: &SelectedSource<'_>, other: &SelectedSource<'_>) -> bool {
 /// What the runs of two sources have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Relation {
-    /// They come from different sessions.
+    /// Runs from different sessions.
     Apart,
     /// Two variants of the same cases of one session.
     Variants,
-    /// Different cases of one session that go by the same name.
+    /// Different cases of one session under the same name.
     Turns,
 }
 
@@ -175,7 +175,8 @@ fn relation(baseline: &SelectedSource<'_>, candidate: &SelectedSource<'_>) -> Re
     if baseline.session.id != candidate.session.id {
         return Relation::Apart;
     }
-    // What is left in a source after `::REGEX` was cut out tells whether it holds the other side's cases.
+    // After `::REGEX` has filtered a source, its remaining slots show whether both sides hold the
+    // same cases.
     let held: HashSet<u32> = baseline.session.runs.iter().map(|run| run.slot).collect();
     let mut runs = candidate.session.runs.iter();
     let holds_all =
@@ -187,7 +188,7 @@ fn relation(baseline: &SelectedSource<'_>, candidate: &SelectedSource<'_>) -> Re
     }
 }
 
-/// The rule for two sources, and what is to be said of it.
+/// Policy for two sources, with warnings about it.
 fn policy(
     baseline: &SelectedSource<'_>,
     candidate: &SelectedSource<'_>,
@@ -224,7 +225,7 @@ fn source<'a, 's>(chosen: &'a SelectedSource<'s>) -> Source<'a, 's> {
     }
 }
 
-/// Whether another session means the same by a metric.
+/// Warns if another session lacks the metric or defines it differently.
 fn of_metric(metric: &Metric, session: &Session, label: &str) -> Option<String> {
     let name = &metric.name;
     match session.metric(name) {
@@ -240,7 +241,7 @@ fn of_metric(metric: &Metric, session: &Session, label: &str) -> Option<String> 
     }
 }
 
-/// Circumstances in which the sources differ from the first.
+/// Differences between the environments of the first source and the others.
 fn of_environments(sources: &[SelectedSource<'_>]) -> Vec<String> {
     let Some((first, others)) = sources.split_first() else {
         return Vec::new();
@@ -279,7 +280,7 @@ fn differences(a: &Environment, b: &Environment) -> Vec<String> {
         .collect()
 }
 
-/// The same path may hold another build today.
+/// The same path may hold another build by now.
 fn changed_program(first: &SelectedSource<'_>, other: &SelectedSource<'_>) -> Option<String> {
     let (a, b) = (program(first)?, program(other)?);
     let build = |p: &Program| (p.version.clone(), p.size_bytes, p.modified_unix_ms);

@@ -1,7 +1,8 @@
-//! Builds of one source: what counts as one where runs share them, and by how much they differ.
+//! Builds of one source: the unit of independence when runs share builds, and how much builds
+//! differ.
 //!
-//! Decides that runs of one build, which share its layout in memory, give one value together; the test of that value is
-//! decided elsewhere. Start at [`Unit::values`] and [`spreads`].
+//! Runs of one build share its memory layout, so together they give one value; how that value is
+//! tested is decided elsewhere. Start at [`Unit::values`] and [`spreads`].
 
 use crate::Findings;
 use crate::grid::{CaseRuns, Grid, values_of};
@@ -10,16 +11,17 @@ use speedwell_stats::describe::{mean, median};
 use speedwell_stats::levels::{Components, components};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is independent in a comparison, and counts once.
+/// Unit of independence in a comparison; each counts once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     /// A run.
     Run,
-    /// A build, by all its runs.
+    /// A build, represented by all its runs.
     Build {
-        /// The most runs of a build.
+        /// Maximum number of runs per build.
         runs: usize,
-        /// Whether a build counts only when it has them all: looks at half a build would not be repeatable.
+        /// Whether incomplete builds are left out, because a look at half a build would not be
+        /// repeatable.
         is_whole: bool,
         /// Builds of every variant in one block.
         per_block: u32,
@@ -27,7 +29,7 @@ pub(super) enum Unit {
 }
 
 impl Unit {
-    /// The unit of a session.
+    /// Unit of independence in a session.
     pub fn new(design: &Design) -> Unit {
         if !design.shares_builds() {
             return Unit::Run;
@@ -39,7 +41,7 @@ impl Unit {
         }
     }
 
-    /// Runs in one unit.
+    /// Number of runs in one unit.
     pub fn runs(self) -> usize {
         match self {
             Unit::Run => 1,
@@ -47,7 +49,7 @@ impl Unit {
         }
     }
 
-    /// What several are called.
+    /// Plural noun for reports.
     pub fn plural(self) -> &'static str {
         match self {
             Unit::Run => "runs",
@@ -55,7 +57,7 @@ impl Unit {
         }
     }
 
-    /// A number of units in words.
+    /// Formats a number of units, such as `1 build`.
     pub fn counted(self, number: usize) -> String {
         let plural = self.plural();
         match number {
@@ -64,8 +66,8 @@ impl Unit {
         }
     }
 
-    /// The values of two sides, one a unit. A build's value is the mean of its runs on the scale of logarithms, over the
-    /// blocks that are complete on both sides.
+    /// Values of two sides, one per unit. A build's value is the mean of the logarithms of its
+    /// runs, over the blocks that are complete on both sides.
     pub fn values(self, sides: [&[&Run]; 2], metric: &str) -> [Vec<RunValue>; 2] {
         let Unit::Build {
             runs,
@@ -92,7 +94,7 @@ impl Unit {
     }
 }
 
-/// One value for each build, at the place of its last run.
+/// One value per build, at the position of its last run.
 fn units_of(
     builds: BTreeMap<u32, Vec<RunValue>>,
     logarithms: bool,
@@ -109,7 +111,7 @@ fn units_of(
     units
 }
 
-/// The builds that have a value in each block.
+/// Builds that have a value in each block.
 fn builds_of_blocks(side: &[&Run], metric: &str) -> BTreeMap<u32, BTreeSet<u32>> {
     let mut builds: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     let has_value = |run: &&&Run| run.value_of(metric).is_some_and(f64::is_finite);
@@ -120,7 +122,7 @@ fn builds_of_blocks(side: &[&Run], metric: &str) -> BTreeMap<u32, BTreeSet<u32>>
     builds
 }
 
-/// The values of every build.
+/// Values of each build.
 fn by_build(side: &[&Run], metric: &str) -> BTreeMap<u32, Vec<RunValue>> {
     let mut builds: BTreeMap<u32, Vec<RunValue>> = BTreeMap::new();
     for run in side {
@@ -142,7 +144,7 @@ fn typical(runs: &[RunValue], logarithms: bool) -> f64 {
     }
 }
 
-/// The values of one series, one a build where runs share builds.
+/// Values of one series, one per build if runs share builds.
 pub(super) fn independent_values(runs: &[&Run], metric: &str) -> Vec<RunValue> {
     let builds = by_build(runs, metric);
     if builds.values().all(|own| own.len() < 2) {
@@ -152,27 +154,28 @@ pub(super) fn independent_values(runs: &[&Run], metric: &str) -> Vec<RunValue> {
     units_of(builds, logarithms, 1)
 }
 
-/// By how much builds of one source differ, and runs of one build, in a case.
+/// How much builds of one source, and runs of one build, differ in a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayoutSpread {
-    /// The id of the case.
+    /// Case id.
     pub case: String,
-    /// The metric.
+    /// Metric name.
     pub metric: String,
-    /// Standard deviations between builds and between runs of a build, of logarithms. Each build is compared with those of
-    /// its own variant only.
+    /// Standard deviations of logarithms between builds and between runs of a build. A build is
+    /// compared only with builds of its own variant.
     pub components: Components,
-    /// The median of the slowest build over that of the fastest, at most of all variants.
+    /// Median of the slowest build divided by that of the fastest; the largest over all variants.
     pub range: f64,
 }
 
 impl LayoutSpread {
-    /// How many runs a build should have where it costs `cost` runs to make one; `None` if builds do not differ.
+    /// Optimal number of runs per build if making a build costs as much as `cost` runs; `None` if
+    /// builds do not differ.
     pub fn runs_per_build(&self, cost: f64) -> Option<u32> {
         self.components.values_per_group(cost)
     }
 
-    /// The same in a sentence.
+    /// Describes the spread in a sentence.
     pub fn sentence(&self) -> String {
         let known = &self.components;
         let [low, high] = [known.interval.low, known.interval.high].map(percent);
@@ -186,11 +189,12 @@ impl LayoutSpread {
     }
 }
 
-/// What is known of the layout of cases with one build: the session that showed it and the standard deviation between
-/// builds, of logarithms, by case and metric.
+/// Known layout effects for cases measured with one build, by case and metric: the session that
+/// showed them and the standard deviation of logarithms between builds.
 pub type KnownSpread<'a> = &'a dyn Fn(&str, &str) -> Option<(i64, f64)>;
 
-/// Remarks on changes of one build that another build of the same source might have made.
+/// Notes changes between single builds that another build of the same source might also have
+/// caused.
 pub fn mark_layout(findings: &mut Findings, known: KnownSpread<'_>) {
     for comparison in &mut findings.comparisons {
         let metric = &comparison.metric.name;
@@ -211,7 +215,7 @@ pub fn mark_layout(findings: &mut Findings, known: KnownSpread<'_>) {
     }
 }
 
-/// A share in percent with two digits that count.
+/// Formats a share in percent with two significant digits.
 fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     let decimals = match percent {
@@ -221,12 +225,13 @@ fn percent(share: f64) -> String {
     format!("{percent:.0$}", decimals as usize)
 }
 
-/// The spread of every case in which builds have several runs. Values of zero and below have no logarithm.
+/// Computes the spread of each case whose builds have several runs. Values of zero or below have no
+/// logarithm.
 pub fn layout_spreads(session: &Session, metrics: &[&Metric]) -> Vec<LayoutSpread> {
     spreads_of(&Grid::new(session), metrics)
 }
 
-/// The same of runs that are arranged already.
+/// Like [`layout_spreads`], for runs that are already arranged.
 pub(super) fn spreads_of(grid: &Grid<'_>, metrics: &[&Metric]) -> Vec<LayoutSpread> {
     let cases = grid.cases.iter();
     cases
@@ -234,7 +239,7 @@ pub(super) fn spreads_of(grid: &Grid<'_>, metrics: &[&Metric]) -> Vec<LayoutSpre
         .collect()
 }
 
-/// Confidence of the interval of a spread.
+/// Confidence level of the interval of a spread.
 const CONFIDENCE: f64 = 0.95;
 
 fn spread(case: &CaseRuns<'_>, metric: &Metric) -> Option<LayoutSpread> {

@@ -1,7 +1,8 @@
-//! The same thing against itself: how often the default test sees a difference where there is none.
+//! Measures the same thing against itself: how often the default test finds a difference where
+//! there is none.
 //!
-//! Decides how the runs of a case become comparisons, and how many false alarms of them are to be
-//! expected. It must not know where the result is kept. Start at [`calibrate`].
+//! Decides how the runs of a case become comparisons and how many false alarms to expect. Does not
+//! know where the result is stored. Start at [`calibrate`].
 
 use super::findings::{Calibrated, CalibratedCase, CalibrationFindings, SpreadChange};
 use crate::disturbed::rejected_by_rules;
@@ -21,22 +22,22 @@ use speedwell_stats::distribution::binomial;
 use speedwell_stats::interval::share_exact;
 use std::collections::BTreeMap;
 
-/// Probability of the counts that are to be expected (docs/why/statistics.md, "Calibration").
+/// Probability of the range of expected counts (docs/why/derivations.md, "Calibration").
 const RANGE: f64 = 0.95;
 
-/// What one comparison of a thing with itself gave.
+/// Result of one comparison of a thing with itself.
 struct Alarm {
     /// Whether a difference was found.
     is_false: bool,
-    /// How often the test finds one by chance, given these ranks.
+    /// Probability that the test finds one by chance, given these ranks.
     level: f64,
 }
 
-/// Cuts the runs of the first two variants, which are the same thing, into comparisons of `runs` runs a
-/// side, and counts how many of them show a difference.
+/// Splits the runs of the first two variants, which are the same program, into comparisons of
+/// `runs` runs a side, and counts those that show a difference.
 ///
-/// Only the first metric counts: several metrics of one run go up and down together, and their false
-/// alarms are no independent events.
+/// Only the first metric counts: the metrics of a run rise and fall together, so their false alarms
+/// are not independent.
 pub fn calibrate(session: &Session, runs: usize, settings: &Settings) -> CalibrationFindings {
     let grid = Grid::new(session);
     let policy = Policy::new(&session.design, settings);
@@ -71,7 +72,7 @@ fn pair(case: &CaseRuns<'_>, metric: &Metric, policy: &Policy) -> PairedRuns {
     PairedRuns::new(side(0), side(1), policy.matching)
 }
 
-/// One test for every `blocks` blocks in a row.
+/// Runs one test per `blocks` consecutive blocks.
 fn compare(pair: &PairedRuns, blocks: usize, policy: &Policy) -> Vec<Alarm> {
     let compare = |data: Data| {
         let test = evidence::block_test(&data)?;
@@ -103,8 +104,8 @@ fn describe(
     }
 }
 
-/// The smallest change that the most runs of the sequential design find, going by the error that all
-/// runs together have.
+/// Smallest change that the sequential design can find at its last look, based on the standard
+/// error of all runs.
 fn detectable(pair: &PairedRuns, policy: &Policy) -> Option<f64> {
     let most = Settings::DEFAULT_LOOKS.into_iter().max()? as usize;
     let limit = policy.single_limit();
@@ -117,8 +118,8 @@ fn detectable(pair: &PairedRuns, policy: &Policy) -> Option<f64> {
     Some(known.detectable(policy.alpha))
 }
 
-/// The false alarms in all, with what was to be expected: not fewer than the test itself gives, as far as
-/// few blocks let it, and not more than the error rate that it promises.
+/// Counts false alarms and the range to expect: at least what the test gives by its exact level,
+/// which few blocks may make small, and at most the error rate that it promises.
 fn count(alarms: &[Alarm], session: &Session, alpha: f64) -> CalibrationFindings {
     let comparisons = alarms.len() as u32;
     let false_alarms = alarms.iter().filter(|alarm| alarm.is_false).count() as u32;
@@ -164,14 +165,15 @@ fn outcome(counts: &Calibration) -> Calibrated {
     }
 }
 
-/// Comparisons from which no false alarm at all is too rare to be chance: (1 - level)^n < tail.
+/// Number of comparisons from which zero false alarms are too unlikely to be chance: (1 - level)^n
+/// < tail.
 fn needed(level: f64, tail: f64) -> Option<u32> {
     let comparisons = (tail.ln() / (-level).ln_1p()).ceil();
     (level > 0.0 && comparisons.is_finite()).then_some(comparisons as u32)
 }
 
-/// How far the runs of each case differ in two sessions that measured the same thing against itself. What differs from
-/// block to block does not count: no comparison is troubled by it.
+/// Compares the spread of each case's runs between two sessions that measured the same thing
+/// against itself. Drift between blocks does not count, because it does not affect comparisons.
 pub fn compare_spreads(
     before: &Session,
     after: &Session,
@@ -205,10 +207,10 @@ pub fn compare_spreads(
     first.cases.iter().filter_map(compare).collect()
 }
 
-/// Resamples of an interval of which nobody reads more than two digits.
+/// Resamples for an interval that is shown with two digits.
 const DRAWS: usize = 2000;
 
-/// The differences between every two runs of a block, as shares of the lower one.
+/// Differences between each two runs of a block, as shares of the lower one.
 fn differences(case: &CaseRuns<'_>, metric: &Metric) -> Vec<Vec<f64>> {
     let runs = case
         .by_variant
@@ -232,7 +234,7 @@ mod tests {
     use super::*;
     use speedwell_fixtures::Story;
 
-    /// A session of comparisons of four blocks.
+    /// Builds a session with `comparisons` comparisons of four blocks each.
     fn session(comparisons: u32, cases: &[&str], factor: f64) -> Session {
         let story = Story::fixed(&["a", "b"], 4 * comparisons);
         let factor = |variant: &str| if variant == "b" { factor } else { 1.0 };
@@ -252,7 +254,7 @@ mod tests {
         assert!((0.038..0.05).contains(&found.level), "{}", found.level);
         assert!((0.019..0.021).contains(&found.cases[1].variation.unwrap()));
         assert!(!found.cases[0].is_dependent);
-        // docs/why/statistics.md: 2 % of noise and 32 runs show 1.4 %.
+        // docs/why/derivations.md: with 2 % noise, 32 runs can show 1.4 %.
         let detectable = found.cases[0].detectable.unwrap();
         assert!((0.0135..0.0155).contains(&detectable), "{detectable}");
     }
@@ -270,7 +272,7 @@ mod tests {
     fn few_comparisons_say_nothing_and_how_many_would() {
         let found = calibrated(&session(20, &["b"], 1.0));
         assert_eq!(found.outcome, Calibrated::Unknown);
-        // At exactly 5 % it would be 72: .95^72 = .0249.
+        // At a level of exactly 5 % it would be 72: .95^72 = .0249.
         assert!(
             (72..100).contains(&found.needed.unwrap()),
             "{:?}",
@@ -293,7 +295,7 @@ mod tests {
     fn only_whole_comparisons_of_complete_blocks_count() {
         let steady =
             |variant: &str, run: u32| f64::from(run) + if variant == "b" { 0.5 } else { 0.0 };
-        // 9 blocks, one of which lost a run: two comparisons of four.
+        // 9 blocks, one of which lost a run: two comparisons of four blocks.
         let story = Story::fixed(&["a", "b"], 9).case("b", steady).lose("a", 3);
         assert_eq!(calibrated(&story.session()).counts.comparisons, 2);
         let ten = Story::fixed(&["a", "b"], 9).case("b", steady).session();
@@ -309,7 +311,7 @@ mod tests {
     fn half_the_noise_is_found_as_half_the_spread() {
         let with = |variation| {
             let story = Story::fixed(&["a", "b"], 400).noisy("b n=1", variation, |_| 1.0);
-            // A level that moves from block to block is no spread.
+            // A level that drifts from block to block is not spread.
             story
                 .case("b n=2", |_, run| f64::from(100 + run / 2))
                 .session()
@@ -319,7 +321,8 @@ mod tests {
         let change = found[0].change.unwrap();
         assert!(change.low < -0.5 && -0.5 < change.high, "{change:?}");
         assert!(change.low > -0.6 && change.high < -0.4, "{change:?}");
-        // The median difference of two normal values is .954 of their standard deviation.
+        // The median absolute difference of two normal values is .954 times their standard
+        // deviation.
         assert!(
             (0.018..0.020).contains(&found[0].before),
             "{}",

@@ -1,6 +1,6 @@
-//! One case of a comparison, described: its figures, and what a reader of them should know.
+//! Describes one case of a comparison: its figures, and notes for the reader.
 //!
-//! Decides which remarks a row needs; the verdict comes from `correction.rs`. Start at [`describe`].
+//! Decides which notes a row needs; `correction.rs` adds the verdict. Start at [`describe`].
 
 use crate::disturbed::Exposure;
 use crate::exact::Counts;
@@ -21,45 +21,44 @@ use std::sync::Arc;
 
 /// A case that two sides have in common.
 pub(super) struct MatchedCase {
-    /// The case.
     pub case: Arc<Case>,
-    /// Its id.
     pub id: String,
-    /// All runs of the baseline and of the candidate, where they are not what is compared.
+    /// All runs of baseline and candidate, if they differ from the compared values.
     pub sides: Option<[Vec<RunValue>; 2]>,
-    /// What is compared.
+    /// Compared values.
     pub pair: PairedRuns,
-    /// Pairs of which each side had the processor for itself.
+    /// Pairs in which each side had the processor to itself.
     pub alone: Vec<(f64, f64)>,
     /// Whether the sides come from different sessions.
     pub apart: bool,
-    /// Why it has no answer, if so.
+    /// Why the case has no answer, if so.
     pub withheld: Option<Withheld>,
-    /// How often the baseline and the candidate were disturbed.
+    /// How often baseline and candidate were disturbed.
     pub exposures: [Exposure; 2],
 }
 
 /// A described case, with what its verdict needs.
 pub(super) struct CaseRow {
-    /// The findings of the case.
+    /// Findings of the case.
     pub comparison: CaseComparison,
-    /// What the tests say, without the data they looked at: there may be thousands of cases.
+    /// Results of the tests, without their data, because there may be thousands of cases.
     pub outcome: Outcome,
-    /// Runs a side that they looked at.
+    /// Runs per side that the tests used.
     pub runs: usize,
-    /// The smallest p value that so many runs can give in a test that looks once.
+    /// Smallest p value that a single look at this many runs can give.
     pub smallest_p: f64,
-    /// Standard error of the logarithm of the ratio, with the runs it rests on.
+    /// Standard error of the log ratio, with the number of runs behind it.
     pub precision: Option<Precision>,
     /// Whether the sides were measured one after the other.
     pub one_after_the_other: bool,
-    /// Whether the sides changed each other's figures, so that their ratio is not that of either alone.
+    /// Whether the sides affected each other, so that their ratio is biased.
     pub disturb_each_other: bool,
-    /// What counts say, where the figures are counts.
+    /// Result for count metrics.
     pub counts: Counts,
 }
 
-/// Describes one case, of which `outcome` is known, without a verdict yet; `names` are those of baseline and candidate.
+/// Describes one case with known `outcome`, still without a verdict; `names` are those of baseline
+/// and candidate.
 pub(super) fn describe(
     case: MatchedCase,
     mut outcome: Outcome,
@@ -74,7 +73,7 @@ pub(super) fn describe(
     let runs = outcome.data.runs();
     let precision = outcome.error.map(|error| Precision { runs, error });
     let mean_change = evidence::mean_change(&outcome.data, policy.confidence(), seed);
-    // Inside randomised blocks chance alone may put one side first; the test allows for it.
+    // In randomized blocks one side comes first only by chance, which the test accounts for.
     let one_after_the_other =
         case.apart || (policy.indicative && is_one_after_the_other(&case.pair));
     let mut notes = remarks(&case.pair, &outcome, policy, counts);
@@ -132,7 +131,7 @@ pub(super) fn describe(
 
 const DISTURB_EACH_OTHER: &str = "Paired and single runs disagree: the sides disturb each other's caches. --order blocks measures them apart.";
 
-/// What the figures say as counts; nothing where they are none.
+/// Compares the values as counts if the metric is a count.
 fn counts_of(pair: &PairedRuns, policy: &Policy) -> Counts {
     if policy.counts {
         Counts::from_runs(&pair.baseline, &pair.candidate)
@@ -141,11 +140,11 @@ fn counts_of(pair: &PairedRuns, policy: &Policy) -> Counts {
     }
 }
 
-/// Figures without any noise have intervals without width; what then lies apart is the rounding of logarithms.
+/// Intervals of noiseless values have no width; below this, differences are rounding of logarithms.
 const ROUNDING: f64 = 1e-9;
 
-/// Whether the mean moved otherwise than the typical run: by more than half of either interval, on
-/// the scale of logarithms (docs/why/statistics.md, "Effect and interval").
+/// Whether the change of the mean differs from that of the typical run by more than half of either
+/// interval, in logarithms (docs/why/statistics.md, "Effect and interval").
 fn has_shape_changed(typical: Option<Estimate>, mean: Option<Estimate>) -> bool {
     let log = |share: f64| share.ln_1p();
     let half = |estimate: &Estimate| 0.5 * (log(estimate.high) - log(estimate.low));
@@ -171,7 +170,7 @@ fn side(runs: Vec<RunValue>, exposure: &Exposure) -> Side {
     }
 }
 
-/// Remarks on one case of a comparison.
+/// Notes on one case of a comparison.
 fn remarks(pair: &PairedRuns, outcome: &Outcome, policy: &Policy, counts: Counts) -> Vec<String> {
     let mut notes = Vec::new();
     if !counts.is_exact() {
@@ -246,7 +245,7 @@ fn on_the_values(outcome: &Outcome, policy: &Policy) -> Option<String> {
 
 fn on_dependence(policy: &Policy, one_after_the_other: bool) -> Option<String> {
     let text = match policy.matching {
-        // Randomised blocks protect the test: nothing is wrong.
+        // The test of randomized blocks stays valid.
         Matching::Blocks { .. } | Matching::Pairs if !policy.indicative => return None,
         _ if one_after_the_other => {
             "Runs depend on each other and the sides were measured one after the other, so the p \

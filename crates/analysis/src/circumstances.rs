@@ -1,6 +1,6 @@
-//! Where sessions were measured, as facts with names, and in what two of them differ.
+//! Environment facts of sessions, and differences between them.
 //!
-//! Decides which facts can move figures. Start at [`facts`].
+//! Decides which facts can affect figures. Start at [`facts`].
 
 use speedwell_model::{Environment, Figure, Run};
 use speedwell_stats::describe::median;
@@ -10,33 +10,33 @@ use std::sync::Arc;
 /// Facts about one session, as names and values.
 pub type Facts = Arc<Vec<(String, String)>>;
 
-/// How busy a machine was. Pressure has a ceiling, which two programs more than processors reach; how long ours went without
-/// a processor has none.
+/// Measures of machine load. Pressure saturates once two programs more than processors run; the
+/// time that our program waited for a processor does not.
 const ACTIVITY: [(&str, Figure); 3] = [
     ("cpu pressure", Figure::Pressure),
     ("steal", Figure::Steal),
     ("time without a processor", Figure::Wait),
 ];
 
-/// So many sessions at either side of a change say how busy a machine was there.
+/// Minimum number of sessions on each side of a change to judge the machine load there.
 const LEAST_SESSIONS: usize = 3;
 
-/// A smaller shift of the time that is waited or stolen, in percentage points, is no news.
+/// Smallest shift of waiting or stolen time worth reporting, in percentage points.
 const LEAST_SHIFT_PERCENT: f64 = 10.0;
 
-/// A fact that two sessions do not share.
+/// A fact on which two sessions differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// What it is about.
+    /// Name of the fact.
     pub name: String,
-    /// What it was in the first session.
+    /// Value in the first session.
     pub before: String,
-    /// What it was in the second one.
+    /// Value in the second session.
     pub after: String,
 }
 
-/// The facts about a machine and its settings that can move figures, in the order in which they are shown. What changes
-/// from minute to minute is none of them.
+/// Facts about a machine and its settings that can affect figures, in display order. Facts that
+/// change from minute to minute are left out.
 pub fn facts(environment: &Environment) -> Vec<(String, String)> {
     let aslr = environment.aslr.map(|on| if on { "on" } else { "off" });
     let governors = environment.governors.join("+");
@@ -64,20 +64,20 @@ pub fn facts(environment: &Environment) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What the kernel says of how busy the machine was: medians over the runs of a session, in percent. They differ between any
-/// two sessions, so they are compared over many: see [`shifts`].
+/// Machine load according to the kernel: medians over the runs of a session, in percent. They
+/// differ between any two sessions, so they are compared over many: see [`shifts`].
 #[derive(Default)]
 pub(crate) struct Activity([Vec<f64>; ACTIVITY.len()]);
 
 impl Activity {
-    /// Takes in runs.
+    /// Adds runs.
     pub fn add(&mut self, runs: &[Run]) {
         for ((_, figure), values) in ACTIVITY.into_iter().zip(&mut self.0) {
             values.extend(runs.iter().filter_map(|run| figure.of(run)));
         }
     }
 
-    /// What all of them together say.
+    /// Medians over all runs added.
     pub fn facts(&self) -> impl Iterator<Item = (String, String)> {
         let known = ACTIVITY.into_iter().zip(&self.0);
         let known = known.filter(|(_, values)| !values.is_empty());
@@ -85,8 +85,8 @@ impl Activity {
     }
 }
 
-/// What the machine did more of, or less, in the sessions after a change than in those before it, by so much that it may be
-/// why figures moved.
+/// Changes in machine load between the sessions before and after a change that are large enough to
+/// explain it.
 pub fn shifts(before: &[Facts], after: &[Facts]) -> Vec<Difference> {
     let typical = |sessions: &[Facts], name: &str| {
         let percent = |facts: &Facts| {
@@ -107,7 +107,7 @@ pub fn shifts(before: &[Facts], after: &[Facts]) -> Vec<Difference> {
     ACTIVITY.into_iter().filter_map(shift).collect()
 }
 
-/// The facts that both know and that are not the same.
+/// Facts that both sides have and that differ.
 pub fn differences(before: &[(String, String)], after: &[(String, String)]) -> Vec<Difference> {
     let later: HashMap<&str, &str> = after
         .iter()
@@ -129,16 +129,17 @@ pub fn differences(before: &[(String, String)], after: &[(String, String)]) -> V
         .collect()
 }
 
-/// The fact that names the knobs of `speedwell tune` that were set.
+/// Fact that names the active knobs of `speedwell tune`.
 pub(crate) const TUNED: &str = "tuned";
 
-/// The knobs that were set, where it can be known: our own sessions would say so.
+/// Active knobs, if known: sessions measured by Speedwell always record them.
 fn tuned(environment: &Environment) -> Option<String> {
     let knobs = environment.facts.get(TUNED).cloned();
     knobs.or_else(|| environment.speedwell.as_ref().map(|_| "nothing".to_owned()))
 }
 
-/// What changes from minute to minute, such as the memory that is free: it differs between any two sessions.
+/// Whether a fact changes from minute to minute, such as free memory, and so differs between any
+/// two sessions.
 fn is_of_the_moment(fact: &str) -> bool {
     fact.starts_with("now_") || fact == "mhz_per_cpu"
 }

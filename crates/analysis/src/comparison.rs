@@ -1,12 +1,12 @@
-//! Whole comparisons: their cases are matched, judged and corrected together, then described one by one.
+//! Whole comparisons: cases are matched, judged and corrected together, then described one by one.
 //!
-//! Decides which cases are compared and in which order they come; the figures that belong to the estimated change; and
-//! the change of the typical case over all of them. It must not know where the runs are from. Start at
+//! Decides which cases are compared and in which order, which figures belong to the estimated
+//! change, and the typical change over all cases. Does not know where the runs are from. Start at
 //! [`match_cases`], then [`compare_matched`].
 //!
-//! The change is estimated within blocks, a median over all runs of a side knows no blocks. So a pair of medians may
-//! even say the opposite of the change beside it. What stands in a row is therefore decided from the estimate
-//! (docs/why/statistics.md, "The figures of a row"): see [`locate`].
+//! The change is estimated within blocks, but a median over all runs of a side ignores blocks, so
+//! two medians can even contradict the change beside them. The figures of a row are therefore
+//! derived from the estimate (docs/why/statistics.md, "The figures of a row"): see [`locate`].
 
 use crate::builds::{Unit, independent_values};
 use crate::case_row::{CaseRow, MatchedCase, describe};
@@ -23,34 +23,35 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use speedwell_model::{Estimate, Metric, REPETITION, Run};
 use speedwell_stats::describe::{mean, median, quantile};
+use speedwell_stats::distribution::mean_squares::chi_squared_upper_tail;
 use speedwell_stats::distribution::normal;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// One side of a comparison: a variant's runs by case.
 pub(super) struct Source<'a, 's> {
-    /// Its name in tables.
+    /// Name in tables.
     pub name: &'a str,
-    /// The cases of its session.
+    /// Cases of its session.
     pub cases: &'a [CaseRuns<'s>],
-    /// The place of its variant.
+    /// Index of its variant.
     pub variant: usize,
     /// What was measured.
     pub measured: Measured<'a>,
 }
 
-/// What was found of one candidate, for one metric.
+/// Findings on one candidate for one metric.
 pub(super) struct Compared {
-    /// The findings.
+    /// The comparison.
     pub comparison: Comparison,
-    /// Cases that the overall change leaves out.
+    /// Number of cases excluded from the overall change.
     pub left_out: usize,
-    /// Cases whose sides were measured one after the other.
+    /// Number of cases whose sides were measured one after the other.
     pub one_after_the_other: usize,
 }
 
 impl Compared {
-    /// Threats to the comparison, as whole sentences.
+    /// Warnings about the comparison, as whole sentences.
     pub fn warnings(&self) -> Vec<String> {
         let comparison = &self.comparison;
         let (old, new) = (&comparison.baseline, &comparison.candidate);
@@ -61,7 +62,7 @@ impl Compared {
                  like a change."
             ));
         }
-        if comparison.overall.is_some() && self.left_out > 0 {
+        if comparison.typical().is_some() && self.left_out > 0 {
             let cases = counted(self.left_out, "case", "cases");
             warnings.push(format!(
                 "The overall change of '{new}' leaves out {cases} without a bounded interval."
@@ -71,15 +72,15 @@ impl Compared {
     }
 }
 
-/// Two sources with the cases that they have in common, for one metric.
+/// Two sources with their common cases, for one metric.
 pub(super) struct Matched<'r> {
     baseline: String,
     candidate: String,
     metric: Metric,
     policy: Cow<'r, Policy>,
-    /// Cases that are not described yet.
+    /// Cases not described yet.
     cases: Vec<MatchedCase>,
-    /// Those that are, which come before them.
+    /// Described cases, which come first.
     rows: Vec<CaseRow>,
     only_baseline: Vec<String>,
     only_candidate: Vec<String>,
@@ -94,29 +95,29 @@ impl Matched<'_> {
         self.only_candidate.extend(part.only_candidate);
     }
 
-    /// Ids of the cases that are not described yet, in order.
+    /// Ids of the cases not described yet, in order.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
         self.cases.iter().map(|case| case.id.as_str())
     }
 
-    /// The names of baseline and candidate.
+    /// Names of baseline and candidate.
     pub fn names(&self) -> [&str; 2] {
         [&self.baseline, &self.candidate]
     }
 
-    /// The name of the metric.
+    /// Name of the metric.
     pub fn metric(&self) -> &str {
         &self.metric.name
     }
 
-    /// The figures of described cases.
+    /// Findings of the described cases.
     pub fn described(&mut self) -> impl Iterator<Item = &mut CaseComparison> {
         self.rows.iter_mut().map(|row| &mut row.comparison)
     }
 }
 
-/// Describes the cases for whose evidence no other case matters, which leaves a fraction of their data in memory: all of
-/// them, unless a sequential test looked at them again and again.
+/// Describes the cases whose evidence does not depend on other cases, which frees most of their
+/// data: all cases, unless a sequential test looked at them repeatedly.
 pub(super) fn describe_single_looks(comparisons: &mut [Matched<'_>], settings: &Settings) {
     if comparisons
         .iter()
@@ -126,7 +127,7 @@ pub(super) fn describe_single_looks(comparisons: &mut [Matched<'_>], settings: &
     }
 }
 
-/// Finds the evidence in all cases that are not described yet, and describes them.
+/// Evaluates all cases that are not described yet, and describes them.
 fn describe_all(comparisons: &mut [Matched<'_>], settings: &Settings) {
     let Some(alpha) = comparisons.first().map(|matched| matched.policy.alpha) else {
         return;
@@ -179,8 +180,8 @@ pub(super) fn compare_matched(
         .collect()
 }
 
-/// Adds comparisons to what was found besides, with their warnings; verdicts on latencies that must not be ranked are
-/// taken back.
+/// Adds comparisons and their warnings to `findings`; withdraws verdicts on latencies that must not
+/// be ranked.
 pub(super) fn conclude(compared: Vec<Compared>, findings: &mut Findings) {
     for found in compared {
         warnings::add(&mut findings.warnings, found.warnings());
@@ -212,6 +213,7 @@ fn sum_up(matched: Matched<'_>, settings: &Settings) -> Compared {
             threshold: (policy.threshold > 0.0).then_some(policy.threshold),
             correction: settings.correction,
             overall: overall(&judged, policy.confidence(), settings.seed),
+            is_typical: are_alike(&judged),
             rows: rows.into_iter().map(|row| row.comparison).collect(),
             only_baseline: matched.only_baseline,
             only_candidate: matched.only_candidate,
@@ -219,17 +221,18 @@ fn sum_up(matched: Matched<'_>, settings: &Settings) -> Compared {
     }
 }
 
-/// Whether a run has a figure of a metric.
+/// Whether a run has a finite value of a metric.
 fn has_value(run: &Run, metric: &Metric) -> bool {
     run.value_of(&metric.name).is_some_and(f64::is_finite)
 }
 
-/// Whether a run is one of several in one process.
+/// Whether a run is a repetition within a process.
 fn is_repetition(run: &Run) -> bool {
     run.notes.iter().any(|note| note == REPETITION)
 }
 
-/// Matches the cases of two sources, to be judged by `rule`; `apart` says that they come from different sessions.
+/// Matches the cases of two sources, to be judged by `rule`; `apart` means that they come from
+/// different sessions.
 pub(super) fn match_cases<'r>(
     baseline: &Source<'_, '_>,
     candidate: &Source<'_, '_>,
@@ -276,7 +279,7 @@ pub(super) fn match_cases<'r>(
             _ => Vec::new(),
         };
         let [units_old, units_new] = if apart {
-            // Each session has builds of its own, if any.
+            // Each session has its own builds, if any.
             [old, new].map(|side| independent_values(side, &metric.name))
         } else {
             policy.unit.values([old, new], &metric.name)
@@ -301,18 +304,18 @@ pub(super) fn match_cases<'r>(
     matched
 }
 
-/// Resamples: the ends of a 95 % interval then rest on 50 values each.
+/// Resamples; each end of a 95 % interval then rests on 50 values.
 const DRAWS: usize = 2_000;
 
-/// Cases up to which the mean of resamples need not be normal.
+/// Number of cases up to which the mean is resampled instead of assumed normal.
 const FEW: usize = 500;
 
-/// Geometric mean of the ratios, as a change, with its interval; `None` below two cases.
+/// Geometric mean of the ratios, as a change with its interval; `None` for fewer than two cases.
 ///
-/// Cases without a bounded interval take no part, unless fewer than two have one: then all take
-/// part, and nothing bounds the mean. A case that is drawn brings the noise of its
-/// blocks along as a normal deviate with the standard error that its own interval implies: to first
-/// order that is what resampling its blocks would give, at a thousandth of the cost.
+/// Cases without a bounded interval are excluded, unless fewer than two have one: then all count
+/// and the mean is unbounded. A resampled case brings the noise of its blocks as a normal deviate
+/// with the standard error that its interval implies: to first order the same as resampling its
+/// blocks, at a thousandth of the cost.
 pub(super) fn overall(rows: &[&CaseRow], confidence: f64, seed: u64) -> Option<Estimate> {
     let cases: Vec<(f64, f64)> = rows.iter().filter_map(|row| ratio_and_error(row)).collect();
     if rows.len() > 1 && rows.iter().all(|row| row.comparison.is_exact) {
@@ -336,8 +339,8 @@ pub(super) fn overall(rows: &[&CaseRow], confidence: f64, seed: u64) -> Option<E
             sum += log_ratio;
             variance += error * error;
         }
-        // The sum of independent normal deviates is one with the sum of their variances. Both ends
-        // are left out because the quantile is infinite there.
+        // The sum of independent normal deviates is normal with the sum of their variances. The
+        // ends are excluded because the quantile is infinite there.
         let noise = normal::quantile(random.random_range(1e-12..1.0));
         (sum + noise * variance.sqrt()) / count
     };
@@ -352,9 +355,9 @@ pub(super) fn overall(rows: &[&CaseRow], confidence: f64, seed: u64) -> Option<E
     })
 }
 
-/// The interval for many cases, where resampling would give the same: the sum of so many
-/// independent draws is normal (central limit theorem), with the variance between cases and that of
-/// their noise.
+/// Interval for many cases, where resampling would give the same: the sum of this many independent
+/// draws is normal (central limit theorem), with the variance between cases plus that of their
+/// noise.
 fn by_normal(cases: &[(f64, f64)], confidence: f64) -> Estimate {
     let count = cases.len() as f64;
     let center = cases.iter().map(|(log_ratio, _)| log_ratio).sum::<f64>() / count;
@@ -368,7 +371,7 @@ fn by_normal(cases: &[(f64, f64)], confidence: f64) -> Estimate {
     }
 }
 
-/// The mean over all cases, where their intervals say nothing.
+/// Mean over all cases, without bounds.
 fn unbounded(rows: &[&CaseRow]) -> Option<Estimate> {
     let logs: Vec<f64> = rows.iter().filter_map(|row| log_ratio(row)).collect();
     (logs.len() >= 2).then(|| Estimate {
@@ -378,7 +381,44 @@ fn unbounded(rows: &[&CaseRow]) -> Option<Estimate> {
     })
 }
 
-/// Cases that take no part in [`overall`].
+/// Cases below which none is typical.
+const FEWEST_TYPICAL: usize = 5;
+
+/// Cases that differ so much are this unlikely where all have the same change.
+const UNLIKE: f64 = 0.05;
+
+/// Standard errors below this are the rounding of logarithms: the runs of these cases do not scatter.
+const LEAST_ERROR: f64 = 1e-9;
+
+/// Whether there are cases enough, and their changes differ by no more than their own errors explain.
+///
+/// By Cochran's Q, the weighted sum of squares about the weighted mean, which is chi-squared where all cases have the same
+/// change (Biometrics 10, 1954).
+fn are_alike(rows: &[&CaseRow]) -> bool {
+    let error = |row: &CaseRow| {
+        if row.comparison.is_exact {
+            return Some(LEAST_ERROR);
+        }
+        row.precision.map(|known| known.error.max(LEAST_ERROR))
+    };
+    let cases = rows
+        .iter()
+        .filter_map(|row| Some((log_ratio(row)?, error(row)?.powi(-2))));
+    let cases: Vec<(f64, f64)> = cases.collect();
+    if cases.len() < FEWEST_TYPICAL {
+        return false;
+    }
+    let weights: f64 = cases.iter().map(|(_, weight)| weight).sum();
+    let weighted = cases.iter().map(|(log_ratio, weight)| weight * log_ratio);
+    let center = weighted.sum::<f64>() / weights;
+    let q = cases
+        .iter()
+        .map(|(log_ratio, weight)| weight * (log_ratio - center).powi(2))
+        .sum();
+    chi_squared_upper_tail(q, cases.len() as u32 - 1) >= UNLIKE
+}
+
+/// Number of cases excluded from [`overall`].
 pub(super) fn left_out(rows: &[&CaseRow]) -> usize {
     let bounded = rows
         .iter()
@@ -401,11 +441,11 @@ fn log_ratio(row: &CaseRow) -> Option<f64> {
     log_ratio.is_finite().then_some(log_ratio)
 }
 
-/// What the rows of one level share: metric, baseline and case.
+/// Key of the rows that share a level: metric, baseline and case.
 type Level = (String, String, String);
 
-/// Fills in the location of every side. Candidates with the same baseline share a level, so that the baseline has one
-/// figure in a case.
+/// Fills in the location of each side. Candidates with the same baseline share a level, so that the
+/// baseline has a single figure per case.
 fn locate(comparisons: &mut [Comparison]) {
     let mut levels: HashMap<Level, Vec<[usize; 2]>> = HashMap::new();
     for (of, comparison) in comparisons.iter().enumerate() {
@@ -415,7 +455,7 @@ fn locate(comparisons: &mut [Comparison]) {
         }
     }
     for places in levels.into_values() {
-        // One level after the other: together they would hold every run of the session again.
+        // One level at a time: all together would hold every run of the session again.
         let pooled = pooled(comparisons, &places);
         for [of, at] in places {
             let centre = centre(comparisons[of].method);
@@ -434,8 +474,8 @@ fn locate(comparisons: &mut [Comparison]) {
     }
 }
 
-/// The runs of the baseline of a level, with those of all candidates as they would be if they were the baseline's; nothing
-/// where there are no ratios.
+/// Runs of a level's baseline, plus those of all candidates divided by their ratios; empty without
+/// ratios.
 fn pooled(comparisons: &[Comparison], places: &[[usize; 2]]) -> Vec<f64> {
     let mut pooled = Vec::new();
     for &[of, at] in places {
@@ -449,7 +489,7 @@ fn pooled(comparisons: &[Comparison], places: &[[usize; 2]]) -> Vec<f64> {
     pooled
 }
 
-/// The estimate's own kind of average: a ratio of means is one of means, all others of typical runs.
+/// Average that matches the estimate: means for a ratio of means, else medians.
 fn centre(method: Method) -> fn(&[f64]) -> f64 {
     match method {
         Method::Rank | Method::SignedRank | Method::MannWhitney => median,
@@ -465,7 +505,7 @@ fn level_of(comparison: &Comparison, row: &CaseComparison) -> Level {
     )
 }
 
-/// The estimated ratio, if the candidate's runs can be divided by it.
+/// Estimated ratio, if the candidate's runs can be divided by it.
 fn ratio(row: &CaseComparison) -> Option<f64> {
     let ratio = 1.0 + row.change?.value;
     (ratio.is_finite() && ratio != 0.0).then_some(ratio)
@@ -483,7 +523,7 @@ mod tests {
 
     #[test]
     fn many_cases_give_what_resampling_would() {
-        // Equidistant ratios from -10 % to +20 % on the scale of logarithms, an error of 1 % each.
+        // Evenly spaced ratios from -10 % to +20 % in logarithms, with an error of 1 % each.
         let cases: Vec<(f64, f64)> = (0..501)
             .map(|at| (-0.1 + 0.3 * f64::from(at) / 500.0, 0.01))
             .collect();
@@ -514,7 +554,8 @@ mod tests {
         );
     }
 
-    /// A machine that becomes twice as fast halfway, and a candidate that is 12 % slower: in every block 12 %.
+    /// A machine that becomes twice as fast halfway, and a candidate that is 12 % slower in every
+    /// block.
     fn drifting(variants: &[&str]) -> speedwell_model::Session {
         let mut runs = 0;
         let value = move |variant: &str, number: u32| {

@@ -1,7 +1,8 @@
-//! Whether a change that somebody suspects is there when both sides are measured again.
+//! Decides whether a suspected change is confirmed when both sides are measured again.
 //!
-//! Decides the looks, the error rate and what counts as confirmed. What was measured before, which made somebody suspect
-//! the change, takes no part, so the ratio is not overstated. Start at [`confirm`]; [`confirmations`] reads a session.
+//! Defines the looks, the error rate and what counts as confirmed. The earlier runs that raised the
+//! suspicion are excluded, so the ratio is not overstated. Start at [`confirm`]; [`confirmations`]
+//! reads a session.
 
 use crate::findings::{CaseComparison, Comparison, Findings};
 use speedwell_model::{Estimate, Verdict};
@@ -10,10 +11,10 @@ use speedwell_stats::test::stratified::{StratifiedError, stratified_rank};
 use speedwell_stats::{Observation, Side};
 use std::sync::LazyLock;
 
-/// Runs of a side at which a confirmation may end.
+/// Runs per side at which a confirmation may stop.
 pub const LOOKS: [u32; 6] = [14, 20, 26, 32, 40, 48];
 
-/// The share of confirmations of nothing that find something.
+/// Probability of confirming a change that does not exist.
 pub const ALPHA: f64 = 0.01;
 
 /// Exponent of the spending function alpha t^rho (Kim and DeMets, Biometrika 74, 1987).
@@ -24,17 +25,17 @@ static DESIGN: LazyLock<Design> = LazyLock::new(|| {
     Design::new(&looks, ALPHA, SPENDING_EXPONENT)
 });
 
-/// What measuring again came to.
+/// Result of measuring again.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Confirmation {
-    /// The sides differ, in the direction that was suspected where one was.
+    /// The sides differ, in the suspected direction if there was one.
     Confirmed(Estimate),
-    /// They differ by less than what matters, in the other direction, or not so that it could be shown.
+    /// They differ by less than what matters, in the other direction, or not detectably.
     Refuted(Estimate),
 }
 
 impl Confirmation {
-    /// The change as a share, with an interval that holds in spite of all looks.
+    /// The change as a share, with an interval valid over all looks.
     pub fn change(&self) -> Estimate {
         match self {
             Confirmation::Confirmed(change) | Confirmation::Refuted(change) => *change,
@@ -42,11 +43,12 @@ impl Confirmation {
     }
 }
 
-/// The answer of these runs; `None` between the looks and at looks after which more is measured. `delta` is the least
-/// change that matters, as a share; `is_more` whether the candidate's values were larger when the change was suspected.
+/// Evaluates these runs; `None` between looks, and at looks that leave the question open. `delta`
+/// is the smallest change that matters, as a share; `is_more` says whether the candidate's values
+/// were larger when the change was suspected.
 ///
 /// # Errors
-/// A value without logarithm, or no block with both sides.
+/// Returns an error if a value has no logarithm or no block has both sides.
 pub fn confirm(
     runs: &[Observation],
     delta: f64,
@@ -76,12 +78,13 @@ pub fn confirm(
     }))
 }
 
-/// Whether the values of a case and a metric, by their names, were larger when a change was suspected; `None` where no
-/// direction was.
+/// Whether the values of a case and metric (by name) were larger when a change was suspected;
+/// `None` if no direction was suspected.
 pub type IsMore<'a> = &'a dyn Fn(&str, &str) -> Option<bool>;
 
-/// What a session says that was measured to confirm something: each comparison of a case with what it came to. A change
-/// with no suspected direction is confirmed in either; `None` where there are not runs enough.
+/// Reads the confirmations of a session: each comparison of a case with its result. Without a
+/// suspected direction, a change in either is confirmed. The result is `None` if there are not
+/// enough runs.
 pub fn confirmations<'a>(
     findings: &'a Findings,
     is_more: IsMore<'_>,
@@ -100,7 +103,14 @@ pub fn confirmations<'a>(
                     (false, false) => Some(Confirmation::Refuted(change)),
                 }
             };
-            let change = row.change.filter(|_| row.withheld.is_none());
+            // The new level is an infinite multiple of zero.
+            let from_zero = row.is_from_zero().then_some(Estimate {
+                value: f64::INFINITY,
+                low: f64::INFINITY,
+                high: f64::INFINITY,
+            });
+            let change = row.change.or(from_zero);
+            let change = change.filter(|_| row.withheld.is_none());
             all.push((comparison, row, change.and_then(of)));
         }
     }
@@ -116,7 +126,7 @@ fn runs(row: &CaseComparison) -> u32 {
 mod tests {
     use super::*;
 
-    /// Blocks of two runs a side; the candidate's are larger by `share`.
+    /// Blocks of two runs a side; the candidate's values are larger by `share`.
     fn runs(blocks: u32, share: f64) -> Vec<Observation> {
         let noise = |at: u32| 1.0 + 0.01 * f64::from(at * 7919 % 101) / 101.0;
         (0..blocks)
@@ -154,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_shown_is_refuted_at_the_last_look() {
-        // Nothing is shown to be less than nothing.
+        // With delta 0, no change can be shown to be smaller than what matters.
         assert_eq!(confirm(&runs(20, 0.0), 0.0, true), Ok(None));
         let last = confirm(&runs(24, 0.0), 0.0, true);
         assert!(
@@ -163,7 +173,7 @@ mod tests {
         );
     }
 
-    /// Limits of |z| by an independent simulation of 1.5 million paths.
+    /// Limits of |z| from an independent simulation of 1.5 million paths.
     #[test]
     fn the_limits_are_those_of_the_simulation() {
         let simulated = [3.35, 3.24, 3.12, 3.02, 2.87, 2.76];

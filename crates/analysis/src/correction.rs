@@ -1,7 +1,8 @@
-//! What many comparisons take from the verdict of one, and how many more runs an open one needs.
+//! Multiple-testing correction, and how many more runs an open case needs.
 //!
-//! Decides the verdicts: a change is called only where its p value survives the correction for everything that is shown
-//! together, whatever its metric, candidate or case. It must not know how p values came about. Start at [`correct`].
+//! Decides the verdicts: a change is reported only if its p value survives the correction for
+//! everything shown together, across metrics, candidates and cases. Does not know how p values were
+//! computed. Start at [`correct`].
 
 use crate::case_row::CaseRow;
 use crate::evidence::Direction;
@@ -19,7 +20,8 @@ pub(super) struct FamilyMember<'a> {
     pub better: Better,
 }
 
-/// Fills in adjusted p values and verdicts of a family of comparisons, and how many more runs the unclear ones need.
+/// Fills in the adjusted p values and verdicts of a family of comparisons, and how many more runs
+/// the unclear ones need.
 pub(super) fn correct(family: &mut [FamilyMember<'_>], correction: Correction) {
     let p: Vec<f64> = family
         .iter()
@@ -79,7 +81,7 @@ pub(super) fn correct(family: &mut [FamilyMember<'_>], correction: Correction) {
     }
 }
 
-/// The share of the error rate at which the next change would be called.
+/// Fraction of the error rate at which the next change would be significant.
 fn share(correction: Correction, tests: usize, found: usize) -> f64 {
     let (tests, found) = (tests.max(1), found.min(tests.saturating_sub(1)));
     match correction {
@@ -89,11 +91,11 @@ fn share(correction: Correction, tests: usize, found: usize) -> f64 {
     }
 }
 
-/// Marks an open case that can have no verdict, and says what would be enough for one.
+/// Marks an open case that cannot have a verdict, and says what would be enough for one.
 fn explain_no_verdict(row: &mut CaseRow, policy: &Policy, correction: Correction, tests: usize) {
     let tests = match correction {
         Correction::Holm => tests,
-        // Many changes are found together by the one, and each by itself without any.
+        // Benjamini-Hochberg can find many changes together; without correction each stands alone.
         Correction::BenjaminiHochberg | Correction::None => 1,
     };
     let comparison = &row.comparison;
@@ -109,7 +111,8 @@ fn explain_no_verdict(row: &mut CaseRow, policy: &Policy, correction: Correction
     }
 }
 
-/// Why an open case can have no verdict: with its runs the test decides nothing among so many, or it is undefined.
+/// Why an open case cannot have a verdict: its runs are too few for this many tests, or the test is
+/// undefined.
 fn no_verdict(row: &CaseRow, policy: &Policy, tests: usize) -> Option<NoVerdict> {
     if row.outcome.end == End::TooFew {
         return Some(NoVerdict::TooFewRuns);
@@ -132,7 +135,7 @@ fn changed(direction: Direction, better: Better) -> Verdict {
     }
 }
 
-/// Why a change that shows in the figures has no place in the verdict.
+/// Explains why a visible change does not affect the verdict.
 fn remark(comparison: &CaseComparison, outcome: &Outcome, policy: &Policy) -> Option<String> {
     let is_change = matches!(comparison.verdict, Verdict::Better | Verdict::Worse);
     let would_stand = outcome.direction.is_some() && outcome.p.is_some_and(|p| p <= policy.alpha);
@@ -147,8 +150,9 @@ fn remark(comparison: &CaseComparison, outcome: &Outcome, policy: &Policy) -> Op
         .then(|| "There is a change (the interval excludes zero), but within the threshold.".into())
 }
 
-/// About how many more runs per side settle what is unclear: the sooner of "changed", at the level that the correction
-/// leaves, and "the same".
+/// Approximate number of additional runs per side that settle an unclear case: whichever comes
+/// first of "changed", at the level left by the correction, and "same". `None` if the scatter of
+/// the runs so far is unknown.
 fn more_runs(row: &CaseRow, policy: &Policy, level: f64) -> Option<u32> {
     let block = policy.runs_per_block();
     let outcome = &row.outcome;
@@ -156,9 +160,6 @@ fn more_runs(row: &CaseRow, policy: &Policy, level: f64) -> Option<u32> {
     let level_of_one = policy.smallest_p().fewest_runs(level);
     let reachable = level_of_one.max(policy.fewest_runs(level));
     let in_blocks = |more: usize| (more.max(1).div_ceil(block) * block * policy.unit.runs()) as u32;
-    if outcome.end == End::TooFew {
-        return Some(in_blocks(reachable.saturating_sub(runs)));
-    }
     let (known, change) = row.precision.zip(outcome.change)?;
     let beyond = known
         .runs_for(distance_to_change(change.value, policy.threshold), level)

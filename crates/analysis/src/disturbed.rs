@@ -1,40 +1,42 @@
-//! Runs that the kernel calls disturbed: how many there are on each side, and which runs count where they are put aside.
+//! Runs that the kernel figures call disturbed: how many each side has, and which runs count when
+//! disturbed ones are rejected.
 //!
-//! A run that was put aside never counts by its value, but by rules that were fixed before the first run. They are not
-//! applied where one side is disturbed more often than another: then that may be the side's own doing, and dropping its
-//! runs would hide it. Start at [`Exposure::count`].
+//! A run is never rejected by its value, only by rules fixed before the first run. The rules are
+//! not applied if one side is disturbed more often than another: that may be caused by the side
+//! itself, and rejecting its runs would hide it. Start at [`Exposure::count`].
 
 use speedwell_model::{Design, Figure, Rule, Rules, Run, Session, median};
 use speedwell_stats::test::fisher_exact;
 use std::collections::HashSet;
 
-/// From this p value on, sides are disturbed as often as chance allows.
+/// p value from which on sides count as disturbed equally often.
 const UNEQUAL: f64 = 0.05;
 
-/// The share of disturbed runs from which it is worth a figure in the table.
+/// Share of disturbed runs that is worth showing in the table.
 const NOTABLE: f64 = 0.10;
 
-/// The share of rejected runs beyond which a machine is too busy: what is left may be a selection.
+/// Share of rejected runs above which the machine is too busy: the remaining runs may be a biased
+/// selection.
 const TOO_MANY: f64 = 0.30;
 
-/// How often one side of a case was disturbed, and what the kernel said of its runs.
+/// How often one side of a case was disturbed, with the kernel figures of its runs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Exposure {
-    /// Its runs, without repetitions.
+    /// Number of runs, without repetitions.
     pub runs: u32,
-    /// Those that were disturbed.
+    /// Number of disturbed runs.
     pub disturbed: u32,
-    /// The median over its runs of every figure that the kernel told.
+    /// Median over the runs of each figure that the kernel reported.
     pub figures: Vec<(Figure, f64)>,
-    /// Whether disturbed runs are rejected by rules, if both sides are disturbed equally often.
+    /// Whether rules reject disturbed runs, provided both sides are disturbed equally often.
     pub rejects: bool,
 }
 
 impl Exposure {
-    /// Of the runs of one side.
+    /// Counts the runs of one side.
     fn count(design: &Design, runs: &[&Run]) -> Exposure {
         let usual = Rules::usual();
-        // Earlier versions recorded a part of the figures: too little to say how many runs were disturbed.
+        // Earlier versions recorded only some of the figures, too few to count disturbed runs.
         let is_recorded = |run: &&&Run| run.surroundings.is_some();
         let recorded: Vec<&Run> = runs.iter().filter(is_recorded).copied().collect();
         let is_disturbed = |run: &Run| {
@@ -54,17 +56,17 @@ impl Exposure {
         }
     }
 
-    /// The disturbed share of its runs.
+    /// Share of disturbed runs.
     pub fn share(&self) -> f64 {
         f64::from(self.disturbed) / f64::from(self.runs.max(1))
     }
 
-    /// The same, unless the kernel told nothing of its runs.
+    /// Share of disturbed runs, if the kernel reported any figures.
     pub fn known_share(&self) -> Option<f64> {
         (!self.figures.is_empty()).then(|| self.share())
     }
 
-    /// The median of a figure over its runs, where the kernel told it.
+    /// Median of a figure over the runs, if the kernel reported it.
     pub fn median(&self, figure: Figure) -> Option<f64> {
         let mut known = self.figures.iter();
         known
@@ -72,12 +74,12 @@ impl Exposure {
             .map(|(_, value)| *value)
     }
 
-    /// Whether that is worth a figure in the table.
+    /// Whether the share is worth showing in the table.
     pub fn is_notable(&self) -> bool {
         self.share() > NOTABLE
     }
 
-    /// Why the rules are not applied, if one of two sides is disturbed more often than the other.
+    /// Explains why the rules are not applied if one side is disturbed more often than the other.
     pub(super) fn remark(&self, candidate: &Exposure, names: [&str; 2]) -> Option<String> {
         let is_unequal = self.rejects && candidate.rejects && self.differs_from(candidate);
         let mut sides = [(names[0], self.share()), (names[1], candidate.share())];
@@ -93,15 +95,16 @@ impl Exposure {
         })
     }
 
-    /// Whether chance does not explain that one is disturbed more often than the other.
+    /// Whether the disturbed shares differ by more than chance.
     pub fn differs_from(&self, other: &Exposure) -> bool {
         fisher_exact([self.disturbed, other.disturbed], [self.runs, other.runs]) < UNEQUAL
     }
 }
 
-/// Leaves of each side of a case one run for every slot, in order of execution, and tells how often each was disturbed.
+/// Keeps one run per slot on each side of a case, in execution order, and returns how often each
+/// side was disturbed.
 ///
-/// Where rules are applied, that is the run that nothing disturbed, if the slot has one; else the first.
+/// If rules are applied, keeps the slot's undisturbed run, if any; else the first.
 pub(super) fn keep_those_that_count(design: &Design, sides: &mut [Vec<&Run>]) -> Vec<Exposure> {
     let firsts: Vec<Vec<&Run>> = sides.iter().map(|side| first_of_slots(side)).collect();
     let exposures: Vec<Exposure> = firsts
@@ -130,14 +133,14 @@ fn is_applied(sides: &[Exposure]) -> bool {
     !sides.iter().enumerate().any(differs)
 }
 
-/// The first run of every slot.
+/// First run of each slot.
 fn first_of_slots<'r>(side: &[&'r Run]) -> Vec<&'r Run> {
     let mut slots: HashSet<u32> = HashSet::new();
     let is_new = |run: &&&Run| slots.insert(run.slot);
     side.iter().filter(is_new).copied().collect()
 }
 
-/// Whether so many of the runs of a session were put aside that its machine is too busy; a sentence.
+/// Warns if so many runs of a session were rejected that its machine is too busy.
 pub(super) fn too_busy(design: &Design, rejected: usize, runs: usize) -> Option<String> {
     let share = rejected as f64 / runs.max(1) as f64;
     (share > TOO_MANY).then(|| {
@@ -150,7 +153,8 @@ pub(super) fn too_busy(design: &Design, rejected: usize, runs: usize) -> Option<
     })
 }
 
-/// Rules worth a try, each with the share of the runs of a session that it would reject; none where the kernel told nothing.
+/// Rules worth trying, each with the share of a session's runs that it would reject; empty if the
+/// kernel reported nothing.
 pub(super) fn rejected_by_rules(session: &Session) -> Vec<(Rule, f64)> {
     let known = session.runs.iter().filter(|run| run.surroundings.is_some());
     let runs: Vec<&Run> = known.collect();

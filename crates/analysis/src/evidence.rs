@@ -1,8 +1,8 @@
-//! What the data of one pair say: the change with its interval, the p value of a single test, and what one look at them
-//! shows, whatever other cases say.
+//! Evidence in the data of one pair: the change with its interval, the p value of a single test,
+//! and the result of one look, regardless of other cases.
 //!
-//! Decides how each method answers these questions; whether a p value is small enough among all cases is for
-//! `sequential.rs` to say. Start at [`look`], [`change`] and [`p_value`].
+//! Decides how each method answers these questions; `sequential.rs` decides whether a p value is
+//! small enough among all cases. Start at [`look`], [`change`] and [`p_value`].
 
 use crate::Method;
 use crate::paired::Data;
@@ -17,18 +17,18 @@ use speedwell_stats::test::{
 use speedwell_stats::test::{mid_ranks, tie_term};
 use speedwell_stats::{Interval, Observation, bootstrap};
 
-/// Draws of bootstraps of a ratio of means; the ends of a 95 % interval then rest on 50 values each.
+/// Bootstrap draws for a ratio of means; each end of a 95 % interval then rests on 50 values.
 const BOOTSTRAP_DRAWS: usize = 2_000;
-/// Halvings that find a bootstrap p value to the resolution that the draws allow.
+/// Bisection steps that find a bootstrap p value to the resolution of the draws.
 const BOOTSTRAP_HALVINGS: u32 = 11;
-/// Runs of both sides together up to which ties are counted exactly. Counting takes a millisecond at
-/// 60 runs and grows with their fourth power, so the corrected normal approximation takes over.
+/// Total runs up to which ties are counted exactly. Counting takes a millisecond at 60 runs and
+/// grows with their fourth power; beyond this limit the corrected normal approximation takes over.
 const MOST_WITH_EXACT_TIES: usize = 40;
 
-/// The change from baseline to candidate as a share, with the interval that belongs to the method
-/// and to `limit`; `None` where no ratio exists.
+/// Change from baseline to candidate as a share, with the interval of the method at `limit`; `None`
+/// if no ratio exists.
 ///
-/// An end is -1 or infinite where too few runs cannot bound it. A change from zero has no percentage.
+/// An end is -1 or infinite if too few runs cannot bound it. A change from zero has no percentage.
 pub(super) fn change(method: Method, data: &Data, limit: Limit, seed: u64) -> Option<Estimate> {
     let beyond = |ratio: f64| ratio > FROM_ZERO;
     let shift = shift(method, data, limit, seed)?;
@@ -42,10 +42,10 @@ pub(super) fn change(method: Method, data: &Data, limit: Limit, seed: u64) -> Op
     })
 }
 
-/// A ratio above this is one to zero, for which the smallest number stood in.
+/// Ratios above this are relative to zero, for which the smallest number was substituted.
 const FROM_ZERO: f64 = 1e100;
 
-/// The change of data that may contain zeros: from zero it is larger than [`FROM_ZERO`].
+/// Change of data that may contain zeros: a change from zero exceeds [`FROM_ZERO`].
 fn shift(method: Method, data: &Data, limit: Limit, seed: u64) -> Option<Estimate> {
     let confidence = 1.0 - limit.p;
     let estimate = match method {
@@ -57,8 +57,8 @@ fn shift(method: Method, data: &Data, limit: Limit, seed: u64) -> Option<Estimat
     Some(share(estimate))
 }
 
-/// The two-sided p value of a single test of the hypothesis that the candidate's values are the baseline's times `ratio`;
-/// `None` where the test is undefined.
+/// Two-sided p value of a single test of the hypothesis that the candidate's values are the
+/// baseline's times `ratio`; `None` if the test is undefined.
 pub(super) fn p_value(method: Method, data: &Data, ratio: f64, seed: u64) -> Option<f64> {
     let candidate: Vec<f64> = data.candidate.iter().map(|value| value / ratio).collect();
     match method {
@@ -75,8 +75,8 @@ pub(super) fn p_value(method: Method, data: &Data, ratio: f64, seed: u64) -> Opt
     .filter(|p| p.is_finite())
 }
 
-/// The change of arithmetic means as a share: over blocks by bootstrap, else Fieller's. `None` for
-/// fewer blocks than any claim needs, whose resamples are too much alike.
+/// Change of arithmetic means as a share: by bootstrap over blocks, else by Fieller's method.
+/// `None` if there are fewer blocks than any claim needs, because their resamples vary too little.
 pub(super) fn mean_change(data: &Data, confidence: f64, seed: u64) -> Option<Estimate> {
     let ratio = match data.observations.is_empty() {
         true => fieller(&data.baseline, &data.candidate, confidence),
@@ -86,7 +86,7 @@ pub(super) fn mean_change(data: &Data, confidence: f64, seed: u64) -> Option<Est
     ratio.map(share)
 }
 
-/// The p value of two groups without blocks, with ties honoured where that is affordable.
+/// p value for two groups without blocks, with exact ties if affordable.
 pub fn mann_whitney_p(baseline: &[f64], candidate: &[f64]) -> f64 {
     use speedwell_stats::test::Method as Distribution;
     let pooled = [baseline, candidate].concat();
@@ -106,7 +106,7 @@ fn rank_ratio(method: Method, data: &Data, p_limit: f64) -> Option<RatioEstimate
     })
 }
 
-/// The exact test that goes with the order in which runs were measured.
+/// Exact test that matches the order in which runs were measured.
 enum RankTest {
     Blocks(StratifiedRank),
     Pairs(SignedRank),
@@ -142,7 +142,7 @@ impl RankTest {
     }
 }
 
-/// The exact test of data in blocks or in pairs; `None` where there are none.
+/// Exact test of data in blocks or pairs; `None` if there are none.
 fn rank_test(method: Method, data: &Data) -> Option<RankTest> {
     match method {
         Method::SignedRank => signed_rank(&data.with_logs()?.pairs())
@@ -152,12 +152,12 @@ fn rank_test(method: Method, data: &Data) -> Option<RankTest> {
     }
 }
 
-/// The test of data in blocks; `None` where there are none.
+/// Test of data in blocks; `None` if there are none.
 pub(super) fn block_test(data: &Data) -> Option<StratifiedRank> {
     if let Some(data) = data.with_logs() {
         return stratified_rank(&data.observations).ok();
     }
-    // The test uses nothing but ranks, so values without a logarithm may be replaced by theirs.
+    // The test uses only ranks, so values without a logarithm can be replaced by theirs.
     let values: Vec<f64> = data.observations.iter().map(|o| o.value).collect();
     let ranked = data.observations.iter().zip(mid_ranks(&values));
     let ranked: Vec<_> = ranked
@@ -187,9 +187,9 @@ fn ratio_of_means(data: &Data, confidence: f64, seed: u64) -> Option<RatioEstima
     (usable && estimate.interval.is_bounded()).then_some(estimate)
 }
 
-/// The observations, with blocks made up where there are none: the runs of the longer side are
-/// dealt out evenly. Values of independent sides are uncorrelated within such blocks, so that
-/// resampling them resamples both sides.
+/// Observations, with artificial blocks if there are none: the runs of the longer side are
+/// distributed evenly. Values of independent sides are uncorrelated within such blocks, so
+/// resampling blocks resamples both sides.
 fn matched(data: &Data) -> Vec<Observation> {
     if !data.observations.is_empty() {
         return data.observations.clone();
@@ -210,7 +210,7 @@ fn matched(data: &Data) -> Vec<Observation> {
     .concat()
 }
 
-/// The smallest risk at which the percentile interval leaves out `ratio`.
+/// Smallest risk at which the percentile interval excludes `ratio`.
 fn bootstrap_p(data: &Data, ratio: f64, seed: u64) -> Option<f64> {
     let (mut kept, mut excluded) = (0.0, 1.0);
     for _ in 0..BOOTSTRAP_HALVINGS {
@@ -236,14 +236,15 @@ fn share(estimate: RatioEstimate) -> Estimate {
     }
 }
 
-/// Pairs measured alone below which nothing is said about them: fewer have no spread worth the name.
+/// Minimum number of pairs measured alone; fewer have no useful spread.
 const FEWEST_ALONE: usize = 3;
 
-/// A disagreement of pairs measured at once and alone must be this unlikely under the same ratio.
+/// p value below which pairs measured together and alone disagree.
 const DISAGREEMENT: f64 = 0.01;
 
-/// Whether the ratios of pairs that shared a processor differ from those of `alone`, measured one after the other: then
-/// the sides disturb each other, for instance by emptying each other's caches, and the shared ratio is biased.
+/// Whether the ratios of pairs that shared a processor differ from those in `alone`, measured one
+/// after the other. If so, the sides disturb each other, for instance by evicting each other's
+/// caches, and the shared ratio is biased.
 pub(super) fn sharing_matters(at_once: &[(f64, f64)], alone: &[(f64, f64)]) -> bool {
     let logs = |pairs: &[(f64, f64)]| -> Vec<f64> {
         let logs = pairs.iter().map(|(a, b)| b.ln() - a.ln());
@@ -253,27 +254,26 @@ pub(super) fn sharing_matters(at_once: &[(f64, f64)], alone: &[(f64, f64)]) -> b
     alone.len() >= FEWEST_ALONE && welch(&at_once, &alone).is_ok_and(|test| test.p <= DISAGREEMENT)
 }
 
-/// On which side of the baseline's values the candidate's lie.
+/// Direction of the candidate's values relative to the baseline's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
-    /// They are larger.
     Larger,
-    /// They are smaller.
     Smaller,
 }
 
-/// The evidence at one look.
+/// Evidence at one look.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LookResult {
-    /// The p value of this look alone: of no change, or of a change within the threshold if there is one.
+    /// p value of this look alone: of no change, or of a change within the threshold if there is
+    /// one.
     pub p: Option<f64>,
-    /// Where the change lies if the p value is small enough.
+    /// Direction of the change if the p value is small enough.
     pub direction: Option<Direction>,
     /// Whether the change is shown to be within delta.
     pub is_same: bool,
 }
 
-/// Looks at `data`; `is_last` says that no more runs will come.
+/// Looks at `data`; `is_last` means that no more runs will come.
 pub(super) fn look(
     data: &Data,
     policy: &Policy,
@@ -289,13 +289,13 @@ pub(super) fn look(
     seen
 }
 
-/// Values that are never negative have an exact test of every ratio, which agrees with the interval.
+/// Non-negative values have an exact test of every ratio, which agrees with the interval.
 fn by_ranks(data: &Data, policy: &Policy, limit: Limit, is_last: bool) -> LookResult {
     let Some(test) = rank_test(policy.method, data) else {
         return LookResult::default();
     };
     let (p, direction) = beyond(&test, policy.threshold);
-    // Before the last look "same" needs both tests shifted by delta on the scale of logarithms.
+    // Before the last look, "same" needs both tests, shifted by delta symmetrically in logarithms.
     let highest = policy.delta.ln_1p();
     let lowest = if is_last {
         (-policy.delta).ln_1p()
@@ -310,10 +310,10 @@ fn by_ranks(data: &Data, policy: &Policy, limit: Limit, is_last: bool) -> LookRe
     }
 }
 
-/// The two-sided p value of a change of at most `threshold` in either direction.
+/// Two-sided p value of a change of at most `threshold` in either direction.
 fn beyond(test: &RankTest, threshold: f64) -> (f64, Direction) {
     let larger = test.shifted(threshold.ln_1p()).upper;
-    // A loss of everything or more cannot be exceeded.
+    // A decrease cannot exceed 100 %.
     let smaller = if threshold < 1.0 {
         test.shifted((-threshold).ln_1p()).lower
     } else {
@@ -327,13 +327,13 @@ fn beyond(test: &RankTest, threshold: f64) -> (f64, Direction) {
     ((2.0 * larger.min(smaller)).min(1.0), direction)
 }
 
-/// Other tests have p values and intervals that may differ a little; both must agree before anything is claimed.
+/// Other tests may differ slightly from their interval; both must agree before a claim is made.
 fn by_interval(data: &Data, policy: &Policy, limit: Limit, is_last: bool, seed: u64) -> LookResult {
     let Some(change) = shift(policy.method, data, limit, seed) else {
         let is_from_zero = data.is_never_negative() && data.baseline.iter().all(|v| *v == 0.0);
         return LookResult {
             p: p_value(policy.method, data, 1.0, seed),
-            // A mean that was zero exceeds every threshold.
+            // A change from a zero mean exceeds every threshold.
             direction: is_from_zero.then_some(Direction::Larger),
             ..LookResult::default()
         };
@@ -351,7 +351,7 @@ fn by_interval(data: &Data, policy: &Policy, limit: Limit, is_last: bool, seed: 
         -policy.delta / (1.0 + policy.delta)
     };
     LookResult {
-        // An interval that does not lie beyond the threshold takes the p value back.
+        // If the interval is not beyond the threshold, the p value must not be significant.
         p: p.map(|p| match direction(&change, within) {
             None if p <= limit.p => limit.p.next_up(),
             _ => p,
@@ -361,8 +361,8 @@ fn by_interval(data: &Data, policy: &Policy, limit: Limit, is_last: bool, seed: 
     }
 }
 
-/// The changes that are none: within the threshold, and beyond it by what repetitions of one process explain
-/// (docs/why/statistics.md, "Repetitions of one process").
+/// Changes that count as none: within the threshold, widened by what repetitions within one process
+/// explain (docs/why/statistics.md, "Repetitions of one process").
 fn within(threshold: f64, data: &Data) -> Interval {
     Interval {
         low: (1.0 - threshold) * (-data.allowance).exp() - 1.0,
@@ -370,7 +370,7 @@ fn within(threshold: f64, data: &Data) -> Interval {
     }
 }
 
-/// Where the whole interval lies.
+/// Direction in which the whole interval lies beyond `within`.
 fn direction(change: &Estimate, within: Interval) -> Option<Direction> {
     if change.low > within.high {
         Some(Direction::Larger)
@@ -381,7 +381,7 @@ fn direction(change: &Estimate, within: Interval) -> Option<Direction> {
     }
 }
 
-/// The interval spans 2 z standard errors on the scale of logarithms.
+/// Standard error: the interval spans 2 z of them in logarithms.
 pub(super) fn standard_error(change: &Estimate, limit: Limit) -> Option<f64> {
     let error = (change.high.ln_1p() - change.low.ln_1p()) / (2.0 * limit.z);
     error.is_finite().then_some(error)
@@ -405,7 +405,7 @@ mod tests {
         Method::Bootstrap,
     ];
 
-    /// Runs in blocks of two and two, with a fixed irregular noise of about 1 %.
+    /// Runs in blocks of two per side, with a fixed irregular noise of about 1 %.
     fn data(runs: u32, factor: f64, offset: f64) -> Data {
         let noise = |i: u32| 1.0 + 0.01 * (f64::from(i * 7919 % 101) / 50.0 - 1.0);
         let side = |factor: f64, phase: u32| -> Vec<RunValue> {
@@ -480,7 +480,7 @@ mod tests {
             candidate: new,
             ..Data::default()
         };
-        // The level of a pair moves by a factor of five, its ratio by a thousandth.
+        // The level varies between pairs by a factor of five, the ratio by a thousandth.
         let change = change(Method::SignedRank, &data, LIMIT, 1).unwrap();
         assert!(change.low > 0.0199 && change.high < 0.0213, "{change:?}");
         assert_eq!(

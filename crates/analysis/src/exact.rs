@@ -1,31 +1,32 @@
-//! Counts that do not vary: where every run of either side gives the same figure, the change is known exactly, and no
-//! statistics are needed.
+//! Exact counts: if all runs of each side give the same count, the change is known exactly and
+//! needs no statistics.
 //!
-//! Decides when counts are exact, what the change then means, and what to say where they are not. Start at [`Counts`].
+//! Decides when counts are exact, what the change then means, and what to report otherwise. Start
+//! at [`Counts`].
 
 use crate::{CaseComparison, Comparison};
 use speedwell_model::{Better, Estimate, Metric, RunValue, Verdict};
 use std::collections::HashMap;
 
-/// The change of a count that is none, unless the user names another.
+/// Default delta of counts.
 pub(super) const DELTA: f64 = 0.001;
 
-/// Runs of a side that must agree.
+/// Runs per side that must agree.
 const ENOUGH: usize = 2;
 
-/// What the counts of both sides say.
+/// Comparison of the counts of both sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Counts {
-    /// All runs of a side agree; the change as a share, infinite from zero.
+    /// All runs of each side agree; the change as a share, infinite from zero.
     Exact(f64),
-    /// They differ, by this share at most within a side.
+    /// Runs differ, within a side by at most this share.
     Vary(f64),
-    /// There are too few to say.
+    /// Too few runs.
     TooFew,
 }
 
 impl Counts {
-    /// Of the runs of baseline and candidate.
+    /// Compares the runs of baseline and candidate.
     pub fn from_runs(baseline: &[RunValue], candidate: &[RunValue]) -> Counts {
         let spreads = [baseline, candidate].map(spread);
         match (baseline, candidate) {
@@ -46,12 +47,12 @@ impl Counts {
         matches!(self, Counts::Exact(_))
     }
 
-    /// Whether they differ by more than `delta`, as is known exactly.
+    /// Whether the change is exact and larger than `delta`.
     pub fn differ(self, delta: f64) -> bool {
         matches!(self, Counts::Exact(change) if change.abs() > delta)
     }
 
-    /// The change without any width, where it is known exactly and has a percentage.
+    /// The exact change as an interval without width, if it has a percentage.
     pub fn change(self) -> Option<Estimate> {
         let Counts::Exact(value) = self else {
             return None;
@@ -66,7 +67,7 @@ impl Counts {
         })
     }
 
-    /// The verdict on an exact change.
+    /// Verdict on an exact change.
     pub fn verdict(self, delta: f64, better: Better) -> Option<Verdict> {
         let Counts::Exact(change) = self else {
             return None;
@@ -81,7 +82,7 @@ impl Counts {
         })
     }
 
-    /// What a reader should know of them.
+    /// Note for the reader.
     pub fn remark(self, runs: usize) -> Option<String> {
         match self {
             Counts::Exact(_) => Some(format!("Exact, {runs} of {runs} runs.")),
@@ -94,8 +95,8 @@ impl Counts {
     }
 }
 
-/// Says in the rows of instructions where a time of the same runs has another verdict: fewer instructions need not be less
-/// time.
+/// Notes rows of instruction counts for which a time of the same runs has another verdict: fewer
+/// instructions do not imply less time.
 pub(super) fn mark_disagreement(comparisons: &mut [Comparison]) {
     let is_time = |comparison: &&Comparison| Metric::TIMES.contains(&&*comparison.metric.name);
     let mut times: HashMap<[String; 3], Verdict> = HashMap::new();
@@ -118,7 +119,7 @@ pub(super) fn mark_disagreement(comparisons: &mut [Comparison]) {
     }
 }
 
-/// What is compared: baseline, candidate and case.
+/// Key of what is compared: baseline, candidate and case.
 fn sides_of(found: &Comparison, row: &CaseComparison) -> [String; 3] {
     [
         found.baseline.clone(),
@@ -127,7 +128,7 @@ fn sides_of(found: &Comparison, row: &CaseComparison) -> [String; 3] {
     ]
 }
 
-/// What a reader should know who believes that instructions are time.
+/// Note for readers who equate instructions with time.
 fn disagreement(instructions: Verdict, time: Verdict) -> Option<String> {
     let text = match (instructions, time) {
         (Verdict::Better, Verdict::Same | Verdict::Worse) => {
@@ -144,12 +145,12 @@ fn disagreement(instructions: Verdict, time: Verdict) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// Whether so many values of one side agree that no more are needed.
+/// Whether enough values of one side agree, so that no more runs are needed.
 pub(super) fn is_exact(values: &[RunValue]) -> bool {
     values.len() >= ENOUGH && spread(values) == 0.0
 }
 
-/// The largest value over the smallest, less one.
+/// Largest value divided by the smallest, minus one.
 fn spread(values: &[RunValue]) -> f64 {
     let values = values.iter().map(|run| run.value);
     let (least, most) = values.fold(
@@ -163,7 +164,7 @@ fn spread(values: &[RunValue]) -> f64 {
     }
 }
 
-/// To two significant digits.
+/// Rounds to two significant digits.
 fn rounded(percent: f64) -> f64 {
     let digits = 1.0 - percent.abs().log10().floor();
     let scale = 10f64.powf(digits);

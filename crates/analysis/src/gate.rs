@@ -1,8 +1,8 @@
-//! Gates: whether findings pass, fail, or cannot answer what was asked, with the line that says so.
+//! Gates: whether findings pass, fail or cannot be judged, and the line that reports it.
 //!
-//! Decides the answer for comparisons of every kind, so that each command and the server answer alike; which exit status
-//! or commit status belongs to an answer is decided by the caller. The table is in docs/reference/gates.md. Start at
-//! [`judge`].
+//! Decides for comparisons of all kinds, so that every command and the server give the same answer;
+//! callers map the answer to an exit or commit status. The rules are tabulated in
+//! docs/reference/gates.md. Start at [`judge`].
 
 use crate::validity::Level;
 use crate::{CaseComparison, Comparison, Findings, NoVerdict};
@@ -12,20 +12,20 @@ use std::collections::{BTreeMap, BTreeSet};
 /// When a gate fails.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum FailOn {
-    /// A case is worse.
+    /// If a case is worse.
     Worse,
-    /// A case is worse, not decided, or without a partner.
+    /// If a case is worse, undecided, or has no counterpart.
     Unclear,
-    /// Never: there is no gate.
+    /// Never: no gate.
     #[default]
     Never,
 }
 
 impl FailOn {
-    /// Every rule.
+    /// All rules.
     pub const ALL: [FailOn; 3] = [FailOn::Worse, FailOn::Unclear, FailOn::Never];
 
-    /// The name on the command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             FailOn::Worse => "worse",
@@ -44,19 +44,19 @@ impl FailOn {
     }
 }
 
-/// The answer of a gate.
+/// Result of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GateAnswer {
-    /// Everything that could be compared was judged, and nothing is worse.
+    /// Everything comparable was judged, and nothing is worse.
     Passed,
     /// Something is worse.
     Failed,
-    /// What was asked could not be judged, and nothing that was judged is worse.
+    /// Something requested could not be judged, and nothing that was judged is worse.
     CannotJudge,
 }
 
 impl GateAnswer {
-    /// The name for machines.
+    /// Name in machine-readable output.
     pub fn name(self) -> &'static str {
         match self {
             GateAnswer::Passed => "passed",
@@ -66,21 +66,21 @@ impl GateAnswer {
     }
 }
 
-/// Everything that a gate says. Parts of sentences carry no full stop.
+/// Details of a gate's answer. Parts of sentences have no full stop.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GateOutcome {
-    /// Number of things that were judged, in words: `11 cases by time`.
+    /// What was judged, in words: `11 cases by time`.
     pub judged: String,
     /// What makes the gate fail: `2 worse ('g/a', 'g/b')`.
     pub failing: Vec<String>,
-    /// Why it could not judge what was asked.
+    /// Why it could not judge what was requested.
     pub obstacles: Vec<String>,
-    /// What takes no part, and what was not decided.
+    /// What was excluded or left undecided.
     pub remarks: Vec<String>,
 }
 
 impl GateOutcome {
-    /// The answer. A case that is worse fails the gate even where others could not be judged.
+    /// The answer. A worse case fails the gate even if others could not be judged.
     pub fn answer(&self) -> GateAnswer {
         match (&self.failing[..], &self.obstacles[..]) {
             ([], []) => GateAnswer::Passed,
@@ -89,7 +89,7 @@ impl GateOutcome {
         }
     }
 
-    /// The line of the gate.
+    /// The line that reports the gate.
     pub fn line(&self) -> String {
         let (mut parts, begin) = match self.answer() {
             GateAnswer::Passed => (vec![self.judged.clone()], "gate passed"),
@@ -110,8 +110,8 @@ impl GateOutcome {
     }
 }
 
-/// Judges findings; `None` without a gate. `all` are the findings of every metric, where these are known: a metric that
-/// differs and is not in the gate is named.
+/// Judges findings; `None` without a gate. `all` holds the findings on every metric, if known:
+/// metrics that differ but are not part of the gate are mentioned.
 pub fn judge(findings: &Findings, fail_on: FailOn, all: Option<&Findings>) -> Option<GateOutcome> {
     if fail_on == FailOn::Never {
         return None;
@@ -139,12 +139,12 @@ pub fn judge(findings: &Findings, fail_on: FailOn, all: Option<&Findings>) -> Op
 /// Why a gate cannot judge results without a comparison.
 pub(crate) const NOTHING_TO_COMPARE: &str = "there is nothing to compare";
 
-/// Whether a metric decides anything: a model of caches estimates, and decides nothing.
+/// Whether a metric counts for the gate: the cache model's estimate does not.
 fn decides(metric: &Metric) -> bool {
     metric.name != Metric::CYCLES_ESTIMATE
 }
 
-/// Ids of cases by what became of them.
+/// Ids of cases by result.
 #[derive(Default)]
 struct Counts {
     judged: BTreeSet<String>,
@@ -153,7 +153,7 @@ struct Counts {
     too_few: BTreeSet<String>,
     undefined: BTreeSet<String>,
     refused: BTreeSet<String>,
-    /// By the reason.
+    /// By reason.
     withheld: BTreeMap<String, BTreeSet<String>>,
     only_baseline: BTreeSet<String>,
     only_candidate: BTreeSet<String>,
@@ -163,7 +163,7 @@ impl Counts {
     fn new(gated: &[&Comparison]) -> Counts {
         let mut counts = Counts::default();
         for comparison in gated {
-            // A metric without a direction has no verdict in any case.
+            // A metric without a good direction has no verdicts.
             if comparison.metric.better != Better::Unknown {
                 comparison.rows.iter().for_each(|row| counts.add(row));
             }
@@ -240,7 +240,7 @@ fn failing(counts: &Counts, fail_on: FailOn) -> Vec<String> {
     failing
 }
 
-/// What was judged and not decided, and what one side lacks.
+/// Undecided cases, and cases that one side lacks.
 fn remarks(counts: &Counts, fail_on: FailOn) -> Vec<String> {
     let mut remarks = Vec::new();
     if fail_on != FailOn::Unclear {
@@ -260,7 +260,7 @@ fn remarks(counts: &Counts, fail_on: FailOn) -> Vec<String> {
     remarks
 }
 
-/// Why the compared cases could not be judged.
+/// Reasons why compared cases could not be judged.
 fn obstacles(gated: &[&Comparison], counts: &Counts) -> Vec<String> {
     let mut obstacles = Vec::new();
     if gated.iter().all(|comparison| comparison.rows.is_empty()) {
@@ -303,7 +303,7 @@ fn obstacles(gated: &[&Comparison], counts: &Counts) -> Vec<String> {
     obstacles
 }
 
-/// What sessions and sides lack, failures, and figures that must not be used.
+/// Gaps in sessions and sides, failures, and unusable figures.
 pub(crate) fn of_findings(findings: &Findings) -> Vec<String> {
     let mut obstacles = findings.gate_obstacles.clone();
     let failures = findings.failures.iter();
@@ -323,7 +323,7 @@ pub(crate) fn of_findings(findings: &Findings) -> Vec<String> {
     obstacles
 }
 
-/// Names the metrics that differ and are not in the gate.
+/// Lists metrics that differ but are not part of the gate.
 fn beside(gated: &[&Comparison], all: &Findings) -> Option<String> {
     let is_gated = |name: &str| gated.iter().any(|of| of.metric.name == name);
     let others = all.comparisons.iter().filter(|other| {
@@ -348,7 +348,7 @@ fn cases_words(count: usize) -> String {
     format!("{count} {}", if count == 1 { "case" } else { "cases" })
 }
 
-/// Names that are written out; more are counted.
+/// Number of names to list; the rest are counted.
 const LISTED: usize = 3;
 
 /// `'a', 'b' and 4 more`.

@@ -1,31 +1,31 @@
-//! The runs of a session by case and variant.
+//! Arranges the runs of a session by case and variant.
 //!
-//! Decides the order of cases (first appearance) and of variants (as the session lists them), and that a run without a
-//! finite value counts as lost. Start at [`Grid`].
+//! Decides the order of cases (first appearance) and of variants (session order), and treats a run
+//! without a finite value as lost. Start at [`Grid`].
 
 use crate::disturbed::{Exposure, keep_those_that_count};
 use speedwell_model::{Case, Run, RunValue, Session};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The runs of a session by case, then by variant.
+/// Runs of a session by case, then by variant.
 pub(super) struct Grid<'s> {
-    /// Names of the variants that have runs or are listed by the session.
+    /// Variants that the session lists or that have runs.
     pub variants: Vec<Arc<str>>,
     /// Cases in order of first appearance.
     pub cases: Vec<CaseRuns<'s>>,
 }
 
-/// The runs of one case.
+/// Runs of one case.
 pub(super) struct CaseRuns<'s> {
     /// The case.
     pub case: Arc<Case>,
-    /// Its id.
+    /// Case id.
     pub id: String,
     /// Runs in order of execution, one list per variant of the grid.
     pub by_variant: Vec<Vec<&'s Run>>,
-    /// Of a session in pairs, the runs that had a processor for themselves; they take no part in anything but the
-    /// question whether sharing one matters.
+    /// In a paired session, the runs that had a processor to themselves; used only to test whether
+    /// sharing a processor matters.
     pub alone: Vec<Vec<&'s Run>>,
     /// How often each variant was disturbed.
     pub exposures: Vec<Exposure>,
@@ -46,7 +46,7 @@ impl<'s> Grid<'s> {
     }
 
     fn fill(&mut self, session: &'s Session) {
-        // Runs usually share one `Arc` per case, so that an id is rarely written out.
+        // Runs usually share one `Arc` per case, so ids are rarely built.
         let mut by_address: HashMap<*const Case, usize> = HashMap::new();
         let mut by_id: HashMap<String, usize> = HashMap::new();
         for run in &session.runs {
@@ -82,13 +82,13 @@ impl<'s> Grid<'s> {
         }
     }
 
-    /// Place of the variant of that name.
+    /// Index of a variant by name.
     pub fn variant(&self, name: &str) -> Option<usize> {
         self.variants.iter().position(|known| **known == *name)
     }
 }
 
-/// The different ones among `items`, in order of first appearance.
+/// The distinct items, by first appearance.
 pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut found = Vec::new();
     for item in items {
@@ -99,7 +99,7 @@ pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<
     found
 }
 
-/// One finite value per run, in the order given.
+/// Finite values, one per run, in the given order.
 pub(super) fn values_of(runs: &[&Run], metric: &str) -> Vec<RunValue> {
     runs.iter()
         .filter_map(|run| {

@@ -1,4 +1,4 @@
-//! All series of a project along one line, for those who report them.
+//! All series of a project along one line, for reporting.
 
 use crate::circumstances::Difference;
 use crate::trend::{Level, SAME_BORDER, Trend, TrendPoint, verdict_of_change};
@@ -8,78 +8,79 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// What a project knows along a line of revisions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {
-    /// The branch that the line is of; a `/` before it says that no repository told the order.
+    /// Branch of the line; a leading `/` means that no repository provided the order.
     pub line: String,
-    /// The smallest change that matters, as a share.
+    /// Smallest change that matters, as a share.
     pub threshold: f64,
-    /// Every series that was asked for.
+    /// The requested series.
     pub series: Vec<SeriesTrend>,
-    /// The machines by their numbers.
+    /// Machines by number.
     pub machines: BTreeMap<u32, Machine>,
-    /// Names of releases and remarks, by the ids of their revisions.
+    /// Release names and annotations, by revision id.
     pub labels: HashMap<String, Vec<String>>,
-    /// The revisions of the line that have such names; only where the whole course is shown.
+    /// Revisions of the line with labels; only when the whole trend is shown.
     pub landmarks: Vec<Landmark>,
-    /// The branch that this one left, if it is another one and is shown.
+    /// The parent branch, if it differs and is shown.
     pub target: Option<String>,
-    /// Points that lie on no revision of the line, or on none at all.
+    /// Number of points whose revision is unknown or not on the line.
     pub gone: usize,
-    /// Whole sentences about the line.
+    /// Notes about the line, as whole sentences.
     pub notes: Vec<String>,
 }
 
-/// A series with its course.
+/// A series with its trend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesTrend {
-    /// Its number in the store; of several that were joined by renames, the newest.
+    /// Number in the store; for series joined by renames, that of the newest.
     pub number: i64,
-    /// What it is called today.
+    /// Current key.
     pub key: SeriesKey,
-    /// Its course.
+    /// Its trend.
     pub trend: Trend,
-    /// Circumstances that changed near each change, in the order of the changes.
+    /// Environment facts that changed near each change, in order of the changes.
     pub causes: Vec<Vec<Difference>>,
-    /// Circumstances that changed from one point to the next of the same machine, by the index of the later one; only where
-    /// the whole course is shown.
+    /// Environment facts that changed between successive points of one machine, by index of the
+    /// later point; only when the whole trend is shown.
     pub circumstances: BTreeMap<usize, Vec<Difference>>,
-    /// Sessions in which the case failed, so that they have no point; only where the whole course is shown.
+    /// Sessions in which the case failed, which have no point; only when the whole trend is shown.
     pub failures: Vec<Landmark>,
-    /// How the branch went on that this one left. Positions are counted on from where the two part.
+    /// Continuation of the parent branch. Positions continue from the fork.
     pub continuation: Vec<TrendPoint>,
 }
 
-/// So many points at either side of a change say what it was like there.
+/// Number of points on each side of a change that describe its surroundings.
 const AROUND_CHANGE: usize = 10;
 
-/// Two levels that differ by no more than this share may be those of one case under two names.
+/// Maximum ratio of two levels, as a logarithm, that may belong to one case under two names.
 const ALIKE: f64 = 0.1;
 
-/// Fewer cases say nothing about what all of them share.
+/// Minimum number of cases to look for common changes.
 const LEAST_IN_COMMON: usize = 3;
 
-/// A place at which nearly all cases changed in one direction: what they share is suspected, rather than the code of one.
+/// A revision at which nearly all cases changed in one direction, which suggests a common cause
+/// rather than the code of one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommonChange<'a> {
-    /// The first measured revision of the new levels, by most of the changes.
+    /// First measured revision of the new levels, by majority of the changes.
     pub after: &'a str,
-    /// What was measured.
+    /// Metric name.
     pub metric: &'a str,
-    /// So many cases changed.
+    /// Number of cases that changed.
     pub changed: usize,
-    /// Of so many that were searched.
+    /// Number of cases searched.
     pub searched: usize,
-    /// The smallest and the largest new level, as multiples of the old ones.
+    /// Smallest and largest new level, as multiples of the old ones.
     pub ratios: [f64; 2],
 }
 
 impl History {
-    /// The name of the branch; empty where none is known.
+    /// Branch name; empty if unknown.
     pub fn branch(&self) -> &str {
         self.line.trim_start_matches('/')
     }
 
-    /// Places at which three quarters of the cases or more changed alike, in the order of the line. Changes that were measured
-    /// again are not counted, since those were answered.
+    /// Revisions at which at least three quarters of the cases changed in the same direction, in
+    /// line order. Changes that were measured again are ignored, since those are resolved.
     pub fn common_changes(&self) -> Vec<CommonChange<'_>> {
         let mut by_kind: BTreeMap<(&str, &str, bool), Vec<&SeriesTrend>> = BTreeMap::new();
         for series in self.series.iter().filter(|one| one.trend.is_searched()) {
@@ -98,8 +99,8 @@ impl History {
         found.into_iter().map(|(_, common)| common).collect()
     }
 
-    /// Series of one case and one metric whose unit or direction is not the same: the older one first. They are courses of their
-    /// own.
+    /// Series of one case and metric that differ in unit or direction, the older one first. They
+    /// are separate trends.
     pub fn changed_metrics(&self) -> Vec<[&SeriesKey; 2]> {
         let mut known: HashMap<(&str, &str, &str), &SeriesTrend> = HashMap::new();
         let mut found = Vec::new();
@@ -119,7 +120,8 @@ impl History {
         found
     }
 
-    /// Cases that end where others begin, at the same level: they may have been renamed, the first into the second.
+    /// Cases that end where others begin, at the same level: possible renames, from the first to
+    /// the second.
     pub fn possible_renames(&self) -> Vec<(&str, &str)> {
         let ends = |series: &SeriesTrend| {
             let points = &series.trend.points;
@@ -149,7 +151,7 @@ impl History {
     }
 }
 
-/// The places at which nearly all of these cases rose, or nearly all fell.
+/// Revisions at which nearly all of these cases rose, or nearly all fell.
 fn common_among<'a>(
     cases: &[&'a SeriesTrend],
     metric: &'a str,
@@ -198,9 +200,9 @@ fn common_among<'a>(
 }
 
 impl SeriesTrend {
-    /// The part of it that consists of some of its points. Levels and changes are those of the whole, as far as they have a
-    /// point there; nothing is searched anew, so that a part says nothing that the whole does not. `None` where no point is
-    /// left.
+    /// The series restricted to some of its points. Levels and changes are those of the full series
+    /// that still have a point; nothing is searched again, so the restriction never contradicts the
+    /// full series. `None` if no point is left.
     pub fn part(&self, is_wanted: impl Fn(&TrendPoint) -> bool) -> Option<SeriesTrend> {
         let kept: Vec<usize> = (self.trend.points.iter().enumerate())
             .filter(|(_, point)| is_wanted(point))
@@ -257,7 +259,7 @@ impl SeriesTrend {
         })
     }
 
-    /// Whether another series may be this one under another name.
+    /// Whether another series may be this one under a new name.
     fn goes_on_as(&self, other: &SeriesTrend) -> bool {
         let (last, first) = (self.trend.levels.last(), other.trend.levels.first());
         let is_alike = last.zip(first).is_some_and(|(last, first)| {
@@ -267,13 +269,13 @@ impl SeriesTrend {
         is_alike && same_metric && self.key.variant == other.key.variant
     }
 
-    /// Whether a change of it is for the worse.
+    /// Verdict on a change of this series.
     pub fn verdict(&self, change: &Change, threshold: f64) -> Verdict {
         verdict_of_change(&change.ratio, self.key.metric.better, threshold)
     }
 }
 
-/// Levels as far as they have one of the points of these indices, by their places among them.
+/// Restricts levels to the points at the indexes `kept`, renumbered accordingly.
 fn levels_among(levels: &[Level], kept: &[usize]) -> Vec<Level> {
     let part = |level: &Level| {
         let first = kept.partition_point(|index| *index < level.first);
@@ -288,7 +290,7 @@ fn levels_among(levels: &[Level], kept: &[usize]) -> Vec<Level> {
 }
 
 impl Trend {
-    /// Indices of points of one machine that follow one another.
+    /// Index pairs of successive points of one machine.
     pub fn successions(&self) -> Vec<(usize, usize)> {
         let mut newest: HashMap<u32, usize> = HashMap::new();
         let searched = self.points.iter().enumerate();
@@ -298,7 +300,7 @@ impl Trend {
             .collect()
     }
 
-    /// The successions at or near the border of a change: what happened there may be its cause.
+    /// Successive pairs at or near the border of a change, where its cause may lie.
     pub fn near(&self, change: &Change) -> Vec<(usize, usize)> {
         let (Some(before), Some(after)) =
             (self.position(&change.before), self.position(&change.after))
@@ -314,8 +316,7 @@ impl Trend {
         successions
     }
 
-    /// The points in which changes are looked for just before a change and just after it, as many of either as
-    /// [`AROUND_CHANGE`].
+    /// Searched points just before and just after a change, up to [`AROUND_CHANGE`] on each side.
     pub fn around(&self, change: &Change) -> Option<[Vec<&TrendPoint>; 2]> {
         let border = self.position(&change.after)?;
         let is_of_side = |is_after: bool| {
@@ -328,7 +329,7 @@ impl Trend {
         ])
     }
 
-    /// How many revisions of the line lie between the border's two, the newer one included.
+    /// Number of revisions of the line between the two around the border, the newer one included.
     pub fn revisions_between(&self, change: &Change) -> Option<u32> {
         Some(
             self.position(&change.after)?
@@ -343,7 +344,8 @@ mod tests {
     use crate::trend::{tests::points, trend};
     use speedwell_model::Metric;
 
-    /// A history with a series for each row of factors: by what it is multiplied from place 20 on.
+    /// Creates a history with one series per factor, which multiplies its values from position 20
+    /// on.
     fn history(factors: &[f64]) -> History {
         let course = |(number, factor): (u32, &f64)| {
             let value = |place: u32| {

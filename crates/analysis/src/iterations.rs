@@ -1,32 +1,33 @@
-//! Whether a number of iterations gives results that are steady enough.
+//! Decides whether a number of iterations gives steady enough results.
 //!
-//! Decides with the rule of Node core's `calibrate-n.js`: the coefficient of variation of each case, with the
-//! standard deviation of the population, and its mean over the cases; a shortest time may be requested besides. It
-//! also decides which number is tried next. It must not know how a number is measured. Start at [`Search`].
+//! Follows the rule of Node core's `calibrate-n.js`: the coefficient of variation of each case,
+//! with the population's standard deviation, and its mean over the cases. A minimum sample length
+//! can be required as well. Also decides which number to try next. Does not know how numbers are
+//! measured. Start at [`Search`].
 
 use indexmap::IndexMap;
 use speedwell_stats::describe::{mean, standard_deviation};
 
-/// What is steady enough; coefficients of variation as shares.
+/// Required steadiness, as coefficients of variation in shares.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Steadiness {
-    /// The mean over the cases must be below this.
+    /// Upper limit of the mean over the cases (exclusive).
     pub mean: f64,
-    /// That of a single case must not be above this.
+    /// Upper limit of each single case (inclusive).
     pub single: f64,
 }
 
-/// The coefficients of variation of the cases under one number of iterations.
+/// Coefficients of variation of the cases at one number of iterations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spread {
-    /// One for each case; NaN for a case without results.
+    /// One per case; NaN for a case without results.
     pub cases: Vec<f64>,
     /// Their mean; infinite without cases.
     pub mean: f64,
 }
 
 impl Spread {
-    /// The spread of the rates of several cases.
+    /// Computes the spread of the rates of several cases.
     pub fn new<'a>(rates: impl IntoIterator<Item = &'a [f64]>) -> Spread {
         let cases: Vec<f64> = rates.into_iter().map(variation).collect();
         let mean = if cases.is_empty() {
@@ -37,44 +38,44 @@ impl Spread {
         Spread { cases, mean }
     }
 
-    /// How many cases vary too much by themselves.
+    /// Number of cases that vary too much.
     pub fn unsteady(&self, enough: Steadiness) -> usize {
         let within = |variation: &&f64| **variation <= enough.single;
-        // A case without results has no variation, and is not within.
+        // The NaN of a case without results counts as unsteady.
         self.cases.len() - self.cases.iter().filter(within).count()
     }
 
-    /// Whether all of them together are steady enough.
+    /// Whether the cases are steady enough, together and individually.
     pub fn is_steady(&self, enough: Steadiness) -> bool {
         self.mean < enough.mean && self.unsteady(enough) == 0
     }
 }
 
-/// What cases gave under one number of iterations.
+/// Results at one number of iterations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Level {
-    /// The number of iterations.
+    /// Number of iterations.
     pub n: u64,
-    /// The cases by name, in the order of `spread.cases`.
+    /// Case names, in the order of `spread.cases`.
     pub names: Vec<String>,
-    /// How much their results vary.
+    /// Variation of the results.
     pub spread: Spread,
-    /// The usual length of a sample in nanoseconds, of the case in which it is shortest; `None` where lengths are
+    /// Median sample length in nanoseconds of the case with the shortest; `None` if lengths are
     /// unknown.
     pub shortest_ns: Option<u64>,
 }
 
-/// What one case gave under one number of iterations.
+/// Results of one case at one number of iterations.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Results {
-    /// One for each run.
+    /// One rate per run.
     pub rates: Vec<f64>,
-    /// The lengths of its samples in nanoseconds, as far as they are known.
+    /// Known sample lengths in nanoseconds.
     pub lengths_ns: Vec<u64>,
 }
 
 impl Level {
-    /// What `cases` say of `n` iterations.
+    /// Summarizes the results of `cases` at `n` iterations.
     pub fn new(n: u64, cases: IndexMap<String, Results>) -> Level {
         let length = |results: &Results| {
             let mut lengths_ns = results.lengths_ns.clone();
@@ -89,27 +90,27 @@ impl Level {
         }
     }
 
-    /// The cases with their coefficients of variation.
+    /// Cases with their coefficients of variation.
     pub fn cases(&self) -> impl Iterator<Item = (&str, f64)> {
         let names = self.names.iter().map(String::as_str);
         names.zip(self.spread.cases.iter().copied())
     }
 }
 
-/// Which numbers are tried.
+/// Numbers of iterations to try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Steps {
-    /// The first number.
+    /// First number.
     pub start: u64,
-    /// From one number to the next.
+    /// Ratio of each number to the previous one.
     pub factor: u64,
-    /// How many numbers are measured before the search gives up.
+    /// Maximum number of attempts.
     pub tries: u32,
-    /// The largest number.
+    /// Largest number.
     pub most: u64,
 }
 
-/// The search for the least number of iterations that is enough: each number is the one before times a factor.
+/// Searches for the smallest sufficient number of iterations, multiplying by a factor each time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Search {
     enough: Steadiness,
@@ -122,7 +123,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// A search for results that are as steady as `enough`, of samples of at least `least_ns`.
+    /// Creates a search for results as steady as `enough`, from samples of at least `least_ns`.
     pub fn new(enough: Steadiness, least_ns: u64, steps: Steps) -> Search {
         Search {
             enough,
@@ -135,19 +136,19 @@ impl Search {
         }
     }
 
-    /// The number to measure next; `None` when the search is over.
+    /// Next number to measure; `None` when the search is over.
     pub fn n(&self) -> Option<u64> {
         self.n
     }
 
-    /// Whether samples of this length are long enough. Unknown lengths are, as nothing can be said of them.
+    /// Whether samples of this length are long enough. Unknown lengths are accepted.
     pub fn is_long(&self, shortest_ns: Option<u64>) -> bool {
         shortest_ns.is_none_or(|shortest_ns| shortest_ns >= self.least_ns)
     }
 
-    /// Passes over the numbers that are too small if time grows with the number, after the current one took
-    /// `shortest_ns`. What a first sample costs besides its iterations makes it seem slower than it is, so that no
-    /// number is missed.
+    /// Skips numbers that are too small if time is proportional to the number, after the current
+    /// one took `shortest_ns`. The fixed cost of a first sample only makes iterations look slower,
+    /// so no sufficient number is skipped.
     pub fn pass_over(&mut self, shortest_ns: u64) {
         let mut expected_ns = shortest_ns.max(1);
         while let Some(n) = self.n {
@@ -159,7 +160,7 @@ impl Search {
         }
     }
 
-    /// Takes what the current number gave; whether it is the steadiest until now.
+    /// Records the results for the current number; returns whether it is the steadiest so far.
     pub fn observe(&mut self, level: Level) -> bool {
         self.tried += 1;
         self.n = self
@@ -179,12 +180,12 @@ impl Search {
         is_best
     }
 
-    /// The number that is enough.
+    /// The sufficient number, once found.
     pub fn found(&self) -> Option<&Level> {
         self.found.as_ref()
     }
 
-    /// The steadiest number until now.
+    /// The steadiest number so far.
     pub fn best(&self) -> Option<&Level> {
         self.best.as_ref()
     }
@@ -195,7 +196,7 @@ impl Search {
     }
 }
 
-/// Standard deviation of the population over the mean; 0 for one value.
+/// Population standard deviation divided by the mean; 0 for one value.
 fn variation(rates: &[f64]) -> f64 {
     let count = rates.len() as f64;
     if rates.len() == 1 {

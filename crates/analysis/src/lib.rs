@@ -1,9 +1,9 @@
-//! Series in, findings out: pure functions, no input or output, nothing formatted.
+//! Turns series into findings: pure functions without I/O or formatting.
 //!
-//! [`analyse()`] judges one session, [`compare_sources()`] several, [`calibrate()`] a machine, [`study()`] how a metric depends on a
-//! parameter, and a [`StopRule`] says during measuring when a case needs no more runs. Start at
-//! [`analyse()`]; what a verdict rests on is in `sequential.rs`, the one way to an answer for measuring and
-//! analysing alike.
+//! [`analyse()`] judges one session, [`compare_sources()`] several, [`calibrate()`] a machine,
+//! [`study()`] how a metric depends on a parameter, and a [`StopRule`] decides during measuring
+//! when a case needs no more runs. Start at [`analyse()`]. Verdicts come from `sequential.rs`, for
+//! measuring and analyzing alike.
 
 mod between_sessions;
 pub mod bisect;

@@ -1,9 +1,9 @@
-//! What may be said of a case that was measured on several machines.
+//! Conclusions about a case measured on several machines.
 //!
-//! Decides three statements, in this order: what is so on these machines (the test of all blocks, decided elsewhere), whether
-//! it is the same on all of them, and what is to be expected on machines like these. Runs are compared within their machine
-//! only, and machines of different classes are no population. Start at [`add`]; docs/why/statistics.md, "Several machines", has
-//! the error rates.
+//! Makes three statements, in this order: what holds on these machines (from the test of all
+//! blocks, decided elsewhere), whether it is the same on all of them, and what to expect on similar
+//! machines. Runs are compared only within their machine, and machines of different classes are not
+//! pooled. Start at [`add`]; docs/why/derivations.md, "Several machines", lists the error rates.
 
 use crate::Comparison;
 use crate::evidence;
@@ -16,63 +16,65 @@ use speedwell_stats::interval::{mean_t, values_to_halve};
 use speedwell_stats::test::{WelchError, welch_anova};
 use std::collections::{BTreeMap, HashMap};
 
-/// Blocks of a machine below which its scatter is not known well enough for a test of several machines: with 4 blocks on each
-/// of 8 machines such a test has 7.8 % false alarms at a level of 5 %, with more blocks it keeps its level.
+/// Minimum number of blocks per machine to estimate its scatter for a test of several machines:
+/// with 4 blocks on each of 8 machines the test has 7.8 % false alarms at a level of 5 %; with more
+/// blocks it keeps its level.
 const FEWEST_BLOCKS: usize = 4;
-/// Machines of a class below which nothing is said about others of it: Student's interval of two would be twelve times as wide
-/// as their scatter.
+/// Minimum number of machines to generalize to their class: Student's interval of two would be
+/// twelve times as wide as their scatter.
 const FEWEST_MACHINES: usize = 3;
-/// The level of the question whether machines differ.
+/// Level of the test whether machines differ.
 const LEVEL: f64 = 0.05;
-/// Block effects closer than this are equal: what lies between is the rounding of logarithms.
+/// Block effects closer than this count as equal; the difference is rounding of logarithms.
 const ROUNDING: f64 = 1e-9;
 
-/// What is known of a case by machine.
+/// Results for a case by machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AcrossMachines {
-    /// One entry for each machine that measured the case, in the order of the session.
+    /// One entry per machine that measured the case, in session order.
     pub machines: Vec<MachineEffect>,
-    /// The verdict on these machines, all blocks taken together. It is the one that gates use.
+    /// Verdict on these machines from all blocks together. Gates use this one.
     pub on_these: Verdict,
-    /// The probability of such differences between machines, or larger ones, where the change is the same on all of them;
-    /// `None` where fewer than two machines have blocks enough to say.
+    /// p value of the hypothesis that the change is the same on all machines; `None` if fewer than
+    /// two machines have enough blocks.
     pub p_equal: Option<f64>,
-    /// Whether the verdict was taken back because it depends on the machine.
+    /// Whether the verdict was withdrawn because it depends on the machine.
     pub depends: bool,
-    /// What is to be expected on other machines, for each class with enough of them.
+    /// What to expect on other machines, for each class with enough of them.
     pub populations: Vec<Population>,
 }
 
-/// The change on one machine by itself.
+/// Change on a single machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MachineEffect {
-    /// What its fleet calls it.
+    /// Its name in the fleet.
     pub name: String,
-    /// Its class.
+    /// Machine class.
     pub class: String,
-    /// Complete blocks.
+    /// Number of complete blocks.
     pub blocks: usize,
-    /// The change with its interval, from its own runs; `None` where they are too few.
+    /// Change with its interval, from the machine's own runs; `None` if they are too few.
     pub change: Option<Estimate>,
-    /// Logarithms of the ratio in each complete block.
+    /// Log ratio of each complete block.
     pub(super) effects: Vec<f64>,
 }
 
-/// The change on machines of one class.
+/// Change on machines of one class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Population {
-    /// The class.
+    /// Machine class.
     pub class: String,
-    /// Machines of it that were measured.
+    /// Number of measured machines of the class.
     pub machines: usize,
-    /// The change on a machine of this class, with Student's interval of the mean over machines.
+    /// Expected change on a machine of this class, with Student's interval of the mean over
+    /// machines.
     pub change: Estimate,
-    /// How many more machines would make the interval half as wide.
+    /// Number of additional machines that would halve the interval.
     pub to_halve: usize,
 }
 
 impl AcrossMachines {
-    /// The lowest and the highest change of a machine by itself.
+    /// The machines with the lowest and the highest change.
     pub fn range(&self) -> Option<[&MachineEffect; 2]> {
         let value = |machine: &&MachineEffect| machine.change.map(|change| change.value);
         let known = || self.machines.iter().filter(|one| value(one).is_some());
@@ -84,7 +86,7 @@ impl AcrossMachines {
     }
 }
 
-/// The change on every machine, for each of these cases of a session on several machines.
+/// Computes the change on each machine for these cases of a session on several machines.
 pub(super) fn effects_of_cases<'c>(
     session: &Session,
     grid: &Grid<'_>,
@@ -103,8 +105,8 @@ pub(super) fn effects_of_cases<'c>(
     ids.map(|id| of_case(id).unwrap_or_default()).collect()
 }
 
-/// Says of every row what is known by machine, and takes verdicts back that depend on the machine. `effects` are those of the
-/// rows of each comparison, as [`effects_of_cases`] gives them.
+/// Adds the results by machine to each row, and withdraws verdicts that depend on the machine.
+/// `effects` belongs to the rows of each comparison, as returned by [`effects_of_cases`].
 pub(super) fn add(
     effects: Vec<Vec<Vec<MachineEffect>>>,
     policy: &Policy,
@@ -113,13 +115,14 @@ pub(super) fn add(
     for (comparison, effects) in comparisons.iter_mut().zip(effects) {
         for (row, mut machines) in comparison.rows.iter_mut().zip(effects) {
             if let [only] = &mut machines[..] {
-                // Of one machine the answer is that of the row, which may rest on several looks.
+                // With a single machine, its change is that of the row, which may rest on several
+                // looks.
                 only.change = row.change;
             }
             let found = across(machines, row.verdict, policy);
             if found.depends {
                 row.verdict = Verdict::Unclear;
-                // More runs of the same machines would not make them agree.
+                // More runs on the same machines would not make them agree.
                 (row.more_runs, row.detectable) = (None, None);
             }
             row.machines = Some(found);
@@ -127,7 +130,7 @@ pub(super) fn add(
     }
 }
 
-/// The change on every machine by itself.
+/// Change on each machine separately.
 fn effects(
     session: &Session,
     case: &CaseRuns<'_>,
@@ -174,7 +177,7 @@ fn effect(
     }
 }
 
-/// The mean logarithm of the candidate less that of the baseline, in each block; nothing where there are no logarithms or no
+/// Mean log of the candidate minus that of the baseline, per block; empty without logarithms or
 /// blocks.
 fn block_effects(data: &Data) -> Vec<f64> {
     if !data.is_positive() {
@@ -192,7 +195,7 @@ fn block_effects(data: &Data) -> Vec<f64> {
         .collect()
 }
 
-/// The statements about machines whose own changes are known.
+/// Draws the conclusions about machines with known changes.
 pub(super) fn across(
     machines: Vec<MachineEffect>,
     on_these: Verdict,
@@ -220,7 +223,8 @@ pub(super) fn across(
     }
 }
 
-/// Whether the change is the same on all machines, by Welch's analysis of variance of the effects in blocks.
+/// Tests whether the change is the same on all machines, by Welch's analysis of variance of the
+/// block effects.
 fn p_equal(machines: &[&MachineEffect]) -> Option<f64> {
     let groups: Vec<&[f64]> = machines
         .iter()
@@ -229,7 +233,7 @@ fn p_equal(machines: &[&MachineEffect]) -> Option<f64> {
     match welch_anova(&groups) {
         Ok(test) => Some(test.p),
         Err(WelchError::TooFew) => None,
-        // Counts and exact figures have no scatter: they are equal, or they are not.
+        // Counts and exact values have no scatter: they are either equal or not.
         Err(WelchError::Constant) => {
             let spread = |values: &[f64]| {
                 let ends = values
@@ -247,7 +251,7 @@ fn p_equal(machines: &[&MachineEffect]) -> Option<f64> {
     }
 }
 
-/// Whether the machines, each by itself, give one answer: a change in one direction, or none that counts.
+/// Whether the machines individually agree: all change in one direction, or none relevantly.
 fn agree(machines: &[MachineEffect], policy: &Policy) -> bool {
     let all = |holds: &dyn Fn(&Estimate) -> bool| {
         let mut known = machines
@@ -260,7 +264,7 @@ fn agree(machines: &[MachineEffect], policy: &Policy) -> bool {
         || all(&|change| change.lies_within(-policy.delta, policy.delta))
 }
 
-/// What one value of every machine says of others of their class.
+/// Generalizes from one value per machine to their class.
 fn population(class: &str, values: &[f64], confidence: f64) -> Option<Population> {
     if values.len() < FEWEST_MACHINES {
         return None;

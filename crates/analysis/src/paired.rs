@@ -1,10 +1,10 @@
-//! The values of two variants for one case and metric, arranged as the test needs them, and whether runs depend on those
-//! before them.
+//! Arranges the values of two variants for one case and metric as the test needs them, and detects
+//! runs that depend on earlier ones.
 //!
-//! Decides which values are compared: of randomised blocks only the complete ones, since a lost run
-//! takes the balance from its block, otherwise all. A block counts for a pair when both its sides
-//! are complete, whatever happened to a third variant: the order of these two within the block was
-//! drawn at random all the same. It must not know tests. Start at [`PairedRuns`].
+//! Decides which values are compared: with randomized blocks only complete ones, since a lost run
+//! unbalances its block; otherwise all. A block counts for a pair if both its sides are complete,
+//! whatever happened to a third variant: the order of these two within the block is random all the
+//! same. Knows no tests. Start at [`PairedRuns`].
 
 use speedwell_model::RunValue;
 use speedwell_stats::Observation;
@@ -15,21 +15,22 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How runs are matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Matching {
-    /// In blocks with this many runs of either side.
+    /// In blocks with this many runs per side.
     Blocks {
         /// Runs of each variant in one block.
         runs: usize,
-        /// The number of the last planned block and its runs, where it is shorter than the others.
+        /// Number and runs of the last planned block, if it is shorter than the others.
         short: Option<(u32, usize)>,
     },
     /// In pairs: the runs of slots 2k and 2k + 1.
     Pairs,
-    /// Not at all.
+    /// Not matched.
     None,
 }
 
 impl Matching {
-    /// In blocks of one length; `planned` runs of each variant leave a shorter one at the end.
+    /// Matches in blocks of equal length; if `planned` runs of each variant do not fill them, the
+    /// last one is shorter.
     pub fn blocks(runs: usize, planned: Option<usize>) -> Matching {
         let runs = runs.max(1);
         let rest = |planned: usize| ((planned / runs) as u32, planned % runs);
@@ -37,7 +38,7 @@ impl Matching {
         Matching::Blocks { runs, short }
     }
 
-    /// Runs of either side in what is matched; `None` where nothing is.
+    /// Runs per side in a block or pair; `None` if runs are not matched.
     pub fn runs_together(self) -> Option<usize> {
         match self {
             Matching::Blocks { runs, .. } => Some(runs),
@@ -46,7 +47,7 @@ impl Matching {
         }
     }
 
-    /// The number of the block, or of the pair, that a run belongs to.
+    /// Number of the block or pair that a run belongs to.
     pub fn group(self, slot: u32, block: u32) -> u32 {
         match self {
             Matching::Pairs => slot / 2,
@@ -57,20 +58,21 @@ impl Matching {
 
 /// All runs of two variants for one case and metric.
 pub(super) struct PairedRuns {
-    /// Runs of the reference, in order of execution.
+    /// Runs of the baseline, in execution order.
     pub baseline: Vec<RunValue>,
-    /// Runs of the other side, in order of execution.
+    /// Runs of the candidate, in execution order.
     pub candidate: Vec<RunValue>,
     matching: Matching,
-    /// Complete blocks in the order in which they were completed.
+    /// Complete blocks, in order of completion.
     blocks: Vec<Block>,
-    /// Blocks that lack a run of either side.
+    /// Number of blocks that lack a run on either side.
     pub incomplete: usize,
-    /// Whether a side holds repetitions of one process, which share what the process happened to be.
+    /// Whether a side holds repetitions within one process, which share the properties of that
+    /// process.
     pub repeats_process: bool,
 }
 
-/// One complete block.
+/// A complete block.
 #[derive(Default)]
 struct Block {
     completed: (u32, u32),
@@ -78,48 +80,50 @@ struct Block {
     candidate: Vec<f64>,
 }
 
-/// What is compared at one moment.
+/// Data compared at one look.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Data {
-    /// Values of the reference.
+    /// Values of the baseline.
     pub baseline: Vec<f64>,
-    /// Values of the other side.
+    /// Values of the candidate.
     pub candidate: Vec<f64>,
     /// The same values with their blocks; empty when runs are not matched.
     pub observations: Vec<Observation>,
-    /// How far two processes of the same thing may lie apart, as a logarithm; 0 for independent runs.
+    /// How far two processes of the same program may differ, as a logarithm; 0 for independent
+    /// runs.
     pub allowance: f64,
 }
 
 impl Data {
-    /// Baseline and candidate of every pair, where runs are matched in pairs.
+    /// Baseline and candidate values of each pair, if runs are matched in pairs.
     pub fn pairs(&self) -> Vec<(f64, f64)> {
         let sides = self.baseline.iter().zip(&self.candidate);
         sides.map(|(&a, &b)| (a, b)).collect()
     }
 
-    /// Runs of the side that has fewer.
+    /// Number of runs on the smaller side.
     pub fn runs(&self) -> usize {
         self.baseline.len().min(self.candidate.len())
     }
 
-    /// Whether no value is below zero.
+    /// Whether all values are non-negative.
     pub fn is_never_negative(&self) -> bool {
         self.values().all(|value| value >= 0.0)
     }
 
-    /// Whether logarithms of all values exist.
+    /// Whether all values have a logarithm.
     pub fn is_positive(&self) -> bool {
         self.values().all(|value| value > 0.0)
     }
 
-    /// Whether the typical value of the reference is zero, so that a change from it has no percentage.
+    /// Whether the baseline's median is zero, so that a change from it has no percentage.
     pub fn is_from_zero(&self) -> bool {
         self.is_never_negative() && median(&self.baseline) == 0.0
     }
 
-    /// The same with logarithms for all values: tests by ranks ask only which of two ratios is larger, and zero is below
-    /// every positive number, so that the smallest one takes its place. `None` for values below zero.
+    /// Makes all values suitable for logarithms: rank tests only need to know which of two ratios
+    /// is larger, and zero is below every positive number, so the smallest positive number replaces
+    /// it. `None` for negative values.
     pub fn with_logs(&self) -> Option<Cow<'_, Data>> {
         if !self.is_never_negative() {
             return None;
@@ -143,7 +147,7 @@ impl Data {
         }))
     }
 
-    /// The value that all runs of both sides share, if they do.
+    /// The value shared by all runs of both sides, if any.
     pub fn constant(&self) -> Option<f64> {
         let first = self.values().next()?;
         self.values().all(|value| value == first).then_some(first)
@@ -180,7 +184,7 @@ impl PairedRuns {
         pair
     }
 
-    /// The same with whether a side holds repetitions of one process.
+    /// Sets whether a side holds repetitions within one process.
     pub fn repeating(self, repeats_process: bool) -> PairedRuns {
         PairedRuns {
             repeats_process,
@@ -188,7 +192,8 @@ impl PairedRuns {
         }
     }
 
-    /// Keeps complete pairs, and of the baseline the runs that were measured with this candidate.
+    /// Keeps complete pairs, and only those runs of the baseline that were measured with this
+    /// candidate.
     fn match_pairs(&mut self) {
         let pairs = |runs: &[RunValue]| runs.iter().map(|run| run.slot / 2).collect();
         let with_baseline: BTreeSet<u32> = pairs(&self.baseline);
@@ -202,7 +207,7 @@ impl PairedRuns {
         self.incomplete = planned.len().saturating_sub(self.blocks.len());
     }
 
-    /// Keeps the blocks in which both sides have the runs that were planned.
+    /// Keeps the blocks in which both sides have all planned runs.
     fn match_blocks(&mut self, planned: impl Fn(u32) -> usize) {
         let mut blocks: BTreeMap<u32, Block> = BTreeMap::new();
         let group = |run: &RunValue| self.matching.group(run.slot, run.block);
@@ -229,7 +234,7 @@ impl PairedRuns {
         self.incomplete = all - self.blocks.len();
     }
 
-    /// Runs of the baseline and of the candidate that can be compared.
+    /// Number of comparable runs of the baseline and of the candidate.
     pub fn sizes(&self) -> [usize; 2] {
         match self.matching.runs_together() {
             Some(_) => [self.runs(); 2],
@@ -237,7 +242,7 @@ impl PairedRuns {
         }
     }
 
-    /// Runs per side that can be compared.
+    /// Comparable runs per side.
     pub fn runs(&self) -> usize {
         match self.matching.runs_together() {
             Some(_) => self.blocks.iter().map(|block| block.baseline.len()).sum(),
@@ -245,13 +250,13 @@ impl PairedRuns {
         }
     }
 
-    /// The block in which both sides first had a run; `None` if they never did.
+    /// First block in which both sides have a run; `None` if there is none.
     pub fn begins_in_block(&self) -> Option<u32> {
         let first = |side: &[RunValue]| side.iter().map(|run| run.block).min();
         Some(first(&self.baseline)?.max(first(&self.candidate)?))
     }
 
-    /// The block in which `runs` runs per side could first be compared.
+    /// First block after which `runs` runs per side can be compared.
     pub fn block_of(&self, runs: usize) -> u32 {
         let last = match self.matching.runs_together() {
             Some(per_block) => {
@@ -267,7 +272,7 @@ impl PairedRuns {
         last.unwrap_or_default()
     }
 
-    /// The data as they were when `runs` runs per side could be compared.
+    /// The data as of the time when `runs` runs per side could be compared.
     pub fn first_runs(&self, runs: usize) -> Data {
         match self.matching.runs_together() {
             Some(per_block) => self.first_blocks(runs / per_block.max(1)),
@@ -282,7 +287,7 @@ impl PairedRuns {
         }
     }
 
-    /// Everything that can be compared.
+    /// All comparable data.
     pub fn all_runs(&self) -> Data {
         match self.matching.runs_together() {
             Some(_) => self.first_blocks(self.blocks.len()),
@@ -296,7 +301,7 @@ impl PairedRuns {
         }
     }
 
-    /// Consecutive parts of `blocks` complete blocks each; what is left at the end is left out.
+    /// Splits the complete blocks into consecutive parts of `blocks` blocks; drops the remainder.
     pub fn parts(&self, blocks: usize) -> Vec<Data> {
         self.blocks
             .chunks_exact(blocks.max(1))
@@ -336,7 +341,7 @@ impl Block {
     }
 }
 
-/// The logarithm of the largest value over the smallest one above zero.
+/// Logarithm of the largest value divided by the smallest positive one.
 fn log_range(values: &[f64]) -> f64 {
     let positive = values.iter().copied().filter(|value| *value > 0.0);
     let (least, most) = positive.fold((f64::INFINITY, 0.0_f64), |(least, most), value| {
@@ -349,33 +354,33 @@ fn log_range(values: &[f64]) -> f64 {
     }
 }
 
-/// Runs below which a correlation says nothing.
+/// Minimum number of runs for a meaningful correlation.
 const FEWEST_RUNS: usize = 8;
 
-/// Lag-1 correlation of one series in order of execution; `None` below 8 runs or for constant
+/// Lag-1 autocorrelation of one series in execution order; `None` below 8 runs or for constant
 /// values.
 pub(super) fn autocorrelation(values: &[f64]) -> Option<f64> {
     let known = (values.len() >= FEWEST_RUNS).then(|| lag1_autocorrelation(values))?;
     known.is_finite().then_some(known)
 }
 
-/// Whether a lag-1 correlation of `runs` values exceeds what independent ones give in 95 % of cases
-/// (Box and Jenkins, Time Series Analysis, 1970: standard error 1 / sqrt n).
+/// Whether a lag-1 autocorrelation of `runs` values exceeds that of independent ones in 95 % of
+/// cases (Box and Jenkins, Time Series Analysis, 1970: standard error 1 / sqrt n).
 pub(super) fn is_marked(correlation: f64, runs: usize) -> bool {
     correlation.abs() > 2.0 / (runs as f64).sqrt()
 }
 
-/// Whether the noise of a pair depends on its past. `apart` is as for [`noise_autocorrelation`].
+/// Whether the noise of a pair is autocorrelated. For `apart` see [`noise_autocorrelation`].
 pub(super) fn noise_depends_on_its_past(pair: &PairedRuns, apart: bool) -> bool {
     let runs = pair.baseline.len() + pair.candidate.len();
     noise_autocorrelation(pair, apart).is_some_and(|known| is_marked(known, runs))
 }
 
-/// The lag-1 correlation of both sides' runs in order of execution, after each side's mean was taken
-/// away. Removing block means instead would make independent noise look correlated.
+/// Lag-1 autocorrelation of both sides' runs in execution order, after subtracting each side's
+/// mean. Subtracting block means instead would make independent noise look correlated.
 ///
-/// `apart` says that the slots of the two sides do not share a scale, as they come from different
-/// sessions.
+/// `apart` means that the sides come from different sessions, so that their slots are not
+/// comparable.
 pub(super) fn noise_autocorrelation(pair: &PairedRuns, apart: bool) -> Option<f64> {
     let mut noise = residuals(&pair.baseline);
     noise.extend(residuals(&pair.candidate));
@@ -401,7 +406,7 @@ pub(super) fn is_one_after_the_other(pair: &PairedRuns) -> bool {
     }
 }
 
-/// Deviations from the mean, of logarithms where they exist.
+/// Deviations from the mean, in logarithms if all values are positive.
 fn residuals(runs: &[RunValue]) -> Vec<(u32, f64)> {
     let positive = runs.iter().all(|run| run.value > 0.0);
     let scale = |value: f64| if positive { value.ln() } else { value };
@@ -430,7 +435,8 @@ mod tests {
 
     #[test]
     fn a_candidate_is_compared_with_the_runs_of_the_baseline_beside_it() {
-        // Two candidates: pairs 0 and 2 are ours, 1 and 3 another's; in round 2 ours lost its run.
+        // Two candidates: pairs 0 and 2 belong to this one, 1 and 3 to the other; in round 2 this
+        // one lost its run.
         let old = side(&[
             (0, 0, 1.0),
             (2, 0, 9.0),
@@ -513,7 +519,7 @@ mod tests {
         assert_eq!(pair(7.5).all_runs().constant(), None);
     }
 
-    /// Alternating runs whose value is given by slot.
+    /// Alternating runs whose values depend on the slot.
     fn alternating(runs: u32, value: impl Fn(u32) -> f64) -> PairedRuns {
         let side = |first: u32| -> Vec<RunValue> {
             let slots = (0..runs).map(|i| 2 * i + first);

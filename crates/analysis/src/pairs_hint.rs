@@ -1,13 +1,14 @@
-//! What pairs on one processor would do for cases that a busy machine left unclear.
+//! Suggests paired runs on one processor for cases that a busy machine left unclear.
 //!
-//! Decides from the processor time that the same runs took: pairs compare nothing else. Start at [`pairs_hint`].
+//! Decides by the processor time of the same runs, because paired runs compare only that. Start at
+//! [`pairs_hint`].
 
 use crate::{Findings, Settings, analyse};
 use speedwell_model::{Metric, Order, Session, Verdict};
 use std::collections::BTreeSet;
 
-/// A sentence that names `--order paired` and how many pairs the unclear cases would need; `None` where the machine was
-/// quiet, every case has a verdict, or pairs cannot be had.
+/// Suggests `--order paired` with the number of pairs that the unclear cases would need; `None` if
+/// the machine was quiet, every case has a verdict, or pairs are not available.
 pub fn pairs_hint(session: &Session, findings: &Findings, settings: &Settings) -> Option<String> {
     let unclear: BTreeSet<String> = findings
         .comparisons
@@ -28,7 +29,7 @@ pub fn pairs_hint(session: &Session, findings: &Findings, settings: &Settings) -
     };
     let as_they_are = runs_that_tell(findings, &unclear).unwrap_or(usize::MAX);
     let pairs = runs_that_tell(&analyse(session, &by_processor_time), &unclear);
-    // In pairs the noise that both sides share is gone.
+    // Pairs cancel the noise that both sides share.
     let pairs = pairs
         .filter(|pairs| *pairs < as_they_are)
         .map_or_else(String::new, |pairs| {
@@ -39,7 +40,7 @@ pub fn pairs_hint(session: &Session, findings: &Findings, settings: &Settings) -
     ))
 }
 
-/// How many runs per side give all these cases a verdict, if that can be said.
+/// Number of runs per side that would give all these cases a verdict, if known.
 fn runs_that_tell(findings: &Findings, cases: &BTreeSet<String>) -> Option<usize> {
     let rows = findings
         .comparisons
@@ -65,7 +66,7 @@ mod tests {
     use speedwell_model::Sample;
     use std::sync::Arc;
 
-    /// A session whose wall clock says nothing, and whose processor time differs by 5 %.
+    /// A session whose wall time is too noisy to decide, and whose processor time differs by 5 %.
     fn noisy(pressure: &str) -> Session {
         let mut session = Story::blocks(&["old", "new"], 16)
             .noisy("b", 0.4, |_| 1.0)

@@ -1,7 +1,7 @@
-//! What a session says of each of its series: one point, which stands for it in every trend.
+//! Points: one per series of a session, which represents it in every trend.
 //!
-//! Decides what is a point and which revision, machine and circumstances it belongs to. It must not look at other sessions.
-//! Start at [`points`].
+//! Decides what is a point and which revision, machine and environment it belongs to. Does not look
+//! at other sessions. Start at [`points`].
 
 use crate::builds::independent_values;
 use crate::circumstances::{Activity, facts};
@@ -13,21 +13,24 @@ use speedwell_model::{
 use speedwell_stats::describe::{NORMAL_CONSISTENCY, mad, median};
 use speedwell_stats::interval::median_binomial;
 
-/// The name under which series of single variants go, so that a program that is compared is the one that is run alone.
+/// Variant name of series with a single variant, so that a program in a comparison continues the
+/// series of the same program run alone.
 const ONLY: &str = "default";
 
-/// Confidence of the interval of a point.
+/// Confidence level of a point's interval.
 const CONFIDENCE: f64 = 0.95;
 
-/// All points of a session. One that did not end as planned has none: what is missing there is not filled in. Nor has one on
-/// several machines, because a point is of one.
+/// All points of a session. A session that did not end as planned has none, because missing runs
+/// are not filled in. Neither has a session on several machines, because a point belongs to one
+/// machine.
 pub fn points(session: &Session) -> SessionPoints {
     let mut points = PointsInTurn::default();
     points.add(session);
     points.of(session)
 }
 
-/// The points of a session that is seen some cases at a time. Of each run that is gone, a few numbers stay.
+/// Collects the points of a session that is read some cases at a time. Only a few numbers are kept
+/// per run.
 #[derive(Default)]
 pub struct PointsInTurn {
     activity: Activity,
@@ -35,7 +38,7 @@ pub struct PointsInTurn {
 }
 
 impl PointsInTurn {
-    /// Takes in the session with all runs of some of its cases.
+    /// Adds the session with all runs of some of its cases.
     pub fn add(&mut self, part: &Session) {
         self.activity.add(&part.runs);
         if matches!(part.state, State::Complete | State::Imported) && part.machines.len() < 2 {
@@ -43,7 +46,7 @@ impl PointsInTurn {
         }
     }
 
-    /// The points of the session, as [`points`] gives them. It need not have runs.
+    /// Returns the points of the session, as [`points`] does. `session` need not have runs.
     pub fn of(self, session: &Session) -> SessionPoints {
         let mut circumstances = facts(&session.environment);
         circumstances.retain(|(name, _)| name != "host");
@@ -106,7 +109,7 @@ fn point(
     })
 }
 
-/// What the benchmark does: by its whole file, where it is one, and else by its own part of the text.
+/// Digest of the benchmark's source: of the whole file if known, else of its own part.
 fn work<'s>(
     session: &'s Session,
     variant: Option<&'s Variant>,
@@ -116,8 +119,8 @@ fn work<'s>(
     of_file.or_else(|| variant?.work.get(benchmark))
 }
 
-/// What the variant is called in a series. A session of one variant, and one whose variants are revisions of the same
-/// thing, measure what the project is.
+/// Name of the variant in a series. A session of one variant, or of revisions of the same program,
+/// measures the project itself.
 fn series_variant(session: &Session, variant: Option<&Variant>, name: &str) -> String {
     let is_revision = variant.is_some_and(|variant| variant.worktree.is_some());
     if session.variants.len() < 2 || is_revision {
@@ -127,7 +130,7 @@ fn series_variant(session: &Session, variant: Option<&Variant>, name: &str) -> S
     }
 }
 
-/// The code of a variant: its own revision, or that of the checkout.
+/// Revision of a variant: its own, or that of the checkout.
 fn revision(session: &Session, variant: Option<&Variant>) -> Option<Revision> {
     if let Some(worktree) = variant.and_then(|variant| variant.worktree.as_ref()) {
         return Some(Revision {
@@ -145,8 +148,8 @@ fn revision(session: &Session, variant: Option<&Variant>) -> Option<Revision> {
     })
 }
 
-/// Which machine it is: the one people name, or the host with its processors. Services that run jobs throw hosts away.
-/// Environments that lie side by side on a machine have levels of their own, as machines have.
+/// Identifies the machine: by its user-given name, or by host and processors. CI services use
+/// throwaway hosts. Different environments on one machine have separate levels, like machines.
 pub fn machine(environment: &Environment, origin: Option<&Origin>) -> Machine {
     let is_job = origin.is_some_and(|o| o.source == OriginSource::Ci || o.job_url.is_some());
     let Environment {

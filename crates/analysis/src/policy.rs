@@ -1,8 +1,8 @@
-//! What a user may choose about an analysis, and the policy by which all pairs of one comparison are judged.
+//! User settings of an analysis, and the policy by which all pairs of one comparison are judged.
 //!
-//! Decides, from the design of a session and the user's [`Settings`], the test, the error rate, the
-//! looks and what counts as "no change". The design wins where it was fixed before measuring, as
-//! only then the error rate holds. It must not know data.
+//! Derives the test, the error rate, the looks and what counts as "same" from the session's design
+//! and the user's [`Settings`]. Whatever the design fixed before measuring takes precedence,
+//! because only then does the error rate hold. Does not look at data.
 
 use crate::builds::Unit;
 use crate::exact;
@@ -27,37 +27,37 @@ pub(super) struct Policy {
     pub method: Method,
     /// How runs are matched.
     pub matching: Matching,
-    /// What counts once; wherever numbers of runs are meant to say how much is known, it is numbers of these.
+    /// Unit of independence; numbers of runs that express how much is known count these units.
     pub unit: Unit,
     /// Whether the order of runs does not protect the test.
     pub indicative: bool,
     /// Error rate of the test.
     pub alpha: f64,
-    /// The change that counts as none, as a share.
+    /// Largest change that still counts as "same", as a share.
     pub delta: f64,
-    /// What a proven change must exceed, as a share; 0 where any change counts.
+    /// Threshold that a proven change must exceed, as a share; 0 if any change counts.
     pub threshold: f64,
-    /// The looks, for a session that was measured sequentially.
+    /// Looks of a session that was measured sequentially.
     pub looks: Option<Looks>,
     /// Seed of bootstraps.
     pub seed: u64,
-    /// Whether the figures are counts, which need no statistics where they do not vary.
+    /// Whether the values are counts, which need no statistics if they do not vary.
     pub counts: bool,
 }
 
-/// The looks of a sequential design and the p values that go with them.
+/// Looks of a sequential design, with repeated p values.
 #[derive(Debug, Clone)]
 pub(super) struct Looks {
     pub design: sequential::Design,
     pub repeated: RepeatedP,
 }
 
-/// How far out a result must be, said in two ways.
+/// Significance limit, in two forms.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limit {
     /// Two-sided p value.
     pub p: f64,
-    /// The same as |z|.
+    /// The same limit as |z|.
     pub z: f64,
 }
 
@@ -72,7 +72,7 @@ impl From<&Look> for Limit {
 }
 
 impl Policy {
-    /// The rule for the runs of one session.
+    /// Creates the policy for the runs of one session.
     pub fn new(design: &Design, settings: &Settings) -> Policy {
         let default = match design.order {
             Order::Blocks => Method::Rank,
@@ -80,7 +80,7 @@ impl Policy {
             Order::Alternate | Order::Parallel | Order::Imported => Method::MannWhitney,
         };
         let method = match settings.method {
-            // Imported runs have no blocks that the rank test could use, and pairs have their own.
+            // Imported runs have no blocks for the rank test, and pairs have their own test.
             Some(Method::Rank) if matches!(design.order, Order::Imported | Order::Paired) => {
                 default
             }
@@ -121,7 +121,7 @@ impl Policy {
         }
     }
 
-    /// The rule for the figures of `metric`: that for times where they were taken beside counts.
+    /// The policy for `metric`: that for times if it was measured along with counts.
     pub fn of(&self, metric: &Metric) -> Cow<'_, Policy> {
         if !self.counts || metric.is_count() {
             return Cow::Borrowed(self);
@@ -137,7 +137,7 @@ impl Policy {
         })
     }
 
-    /// The rule for runs of different sessions, which share neither blocks nor time.
+    /// Creates the policy for runs of different sessions, which share neither blocks nor time.
     pub fn unmatched(settings: &Settings) -> Policy {
         let method = match settings.method {
             None | Some(Method::Rank | Method::SignedRank) => Method::MannWhitney,
@@ -159,8 +159,8 @@ impl Policy {
         }
     }
 
-    /// The rule for different cases of one session, which took turns in its blocks: near in time, but
-    /// always in the same order. The looks were those of either case alone.
+    /// Creates the policy for different cases of one session that took turns in its blocks: close
+    /// in time, but always in the same order. The looks applied to each case alone.
     pub fn in_turns(design: &Design, settings: &Settings) -> Policy {
         Policy {
             indicative: true,
@@ -169,12 +169,12 @@ impl Policy {
         }
     }
 
-    /// Confidence of the intervals, as a share.
+    /// Confidence level of the intervals, as a share.
     pub fn confidence(&self) -> f64 {
         1.0 - self.alpha
     }
 
-    /// The limit of a test that looks once.
+    /// Limit of a test with a single look.
     pub fn single_limit(&self) -> Limit {
         Limit {
             p: self.alpha,
@@ -182,13 +182,13 @@ impl Policy {
         }
     }
 
-    /// Runs of either side in a block; 1 where there are no blocks.
+    /// Runs per side in a block; 1 without blocks.
     pub fn runs_per_block(&self) -> usize {
         self.matching.runs_together().unwrap_or(1)
     }
 
-    /// Runs per side before which nothing is claimed at the error rate `level`: those of the first look, or those with
-    /// which the test can reach the level at all.
+    /// Minimum number of runs per side for a claim at the error rate `level`: that of the first
+    /// look, or that with which the test can reach the level at all.
     pub fn fewest_runs(&self, level: f64) -> usize {
         match self.looks.as_ref().and_then(Looks::first) {
             Some(look) => look.n,
@@ -196,7 +196,7 @@ impl Policy {
         }
     }
 
-    /// The smallest p value that a number of runs can give in a test that looks once.
+    /// How small a p value a number of runs can give in a single look.
     pub fn smallest_p(&self) -> SmallestP {
         match self.method {
             Method::Rank | Method::SignedRank => SmallestP::Blocks(self.runs_per_block()),
@@ -205,7 +205,7 @@ impl Policy {
         }
     }
 
-    /// The seed for one case: cases draw independently, and whatever others were measured.
+    /// Seed for one case: cases draw independently, whatever other cases there are.
     pub fn seed_for(&self, case_id: &str) -> u64 {
         // FNV-1a (Fowler, Noll and Vo), 64 bits.
         let prime = 0x0100_0000_01b3;
@@ -215,8 +215,8 @@ impl Policy {
 }
 
 impl Looks {
-    /// Looks at whole blocks, none before a p value may be claimed. `None` for a fixed number of
-    /// runs, and for looks that make no sense.
+    /// Creates looks at complete blocks, none before a p value may be claimed. `None` for a fixed
+    /// number of runs and for invalid looks.
     fn from_stopping(
         stopping: &Stopping,
         alpha: f64,
@@ -247,7 +247,7 @@ impl Looks {
     }
 }
 
-/// Units of each variant, where they were fixed before measuring.
+/// Number of units per variant, if it was fixed before measuring.
 pub(super) fn planned_units(design: &Design) -> Option<usize> {
     match design.stopping {
         Stopping::Fixed { .. } if design.shares_builds() => Some(design.layout.builds as usize),
@@ -260,43 +260,43 @@ fn default_alpha() -> f64 {
     1.0 - Settings::DEFAULT_CONFIDENCE
 }
 
-/// Choices that shape the findings. The default is what the design of the session asks for.
+/// User settings that shape the findings. By default the session's design decides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// The test; `None` takes the one that matches the order in which the runs were executed.
+    /// The test; `None` selects the one that matches the execution order of the runs.
     pub method: Option<Method>,
-    /// Confidence of the intervals, and 1 - error rate of the tests, as a share. `None` keeps the
-    /// error rate that was fixed before measuring, and is 0.95 where none was.
+    /// Confidence level of the intervals, and 1 - error rate of the tests, as a share. `None` keeps
+    /// the error rate that was fixed before measuring, or else means 0.95.
     pub confidence: Option<f64>,
     /// How the p values of many cases are adjusted.
     pub correction: Correction,
-    /// The smallest change that matters, as a share: better and worse then lie wholly beyond it.
-    /// `None` calls every proven change, and keeps the design's delta for "same".
+    /// Smallest change that matters, as a share: the intervals of better and worse lie entirely
+    /// beyond it. `None` reports every proven change, and keeps the design's delta for "same".
     pub threshold: Option<f64>,
-    /// Names of the metrics to look at; empty means the primary one, `all` every one.
+    /// Names of the metrics to analyze; empty means the primary one, `all` every one.
     pub metrics: Vec<String>,
-    /// The good direction of metrics by name, where the user says it.
+    /// Good direction of metrics by name, if the user sets it.
     #[serde(default)]
     pub better: BTreeMap<String, Better>,
-    /// Name of the reference variant; `None` takes the one named by the design.
+    /// Name of the baseline variant; `None` selects the design's.
     pub baseline: Option<String>,
-    /// Seed of bootstraps, and of tests of data that carry no seed of their own.
+    /// Seed of bootstraps, and of tests of data without a seed of their own.
     pub seed: u64,
-    /// Whether a case is judged whose benchmark has another text on either side.
+    /// Whether to judge cases whose benchmark differs between the sides.
     pub with_own_benchmarks: bool,
 }
 
 impl Settings {
-    /// Confidence where neither the user nor the design says anything.
+    /// Default confidence level, if neither the user nor the design sets one.
     pub const DEFAULT_CONFIDENCE: f64 = 0.95;
 
-    /// The change that counts as none where the user names no threshold, as a share.
+    /// Largest change that counts as "same" without a user-defined threshold, as a share.
     pub const DEFAULT_DELTA: f64 = 0.02;
 
-    /// Runs per side at which the sequential test looks, where nothing else is requested.
+    /// Default looks of the sequential test, in runs per side.
     pub const DEFAULT_LOOKS: [u32; 5] = [8, 14, 20, 26, 32];
 
-    /// Whether every metric is to be looked at.
+    /// Whether all metrics are requested.
     pub fn wants_all_metrics(&self) -> bool {
         self.metrics.iter().any(|name| name == "all")
     }

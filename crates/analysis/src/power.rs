@@ -1,7 +1,8 @@
-//! What a number of runs can show: the smallest change that they find, and how many runs a question needs.
+//! Statistical power: the smallest change that a number of runs can show, and how many runs a
+//! question needs.
 //!
-//! Both follow from the normal approximation, with the standard error that the test's own interval implies: unlike the
-//! coefficient of variation it knows what blocks took away and what outliers could not add.
+//! Both follow from the normal approximation, with the standard error implied by the test's own
+//! interval. Unlike the coefficient of variation, it accounts for blocks and is robust to outliers.
 
 use crate::policy::{Policy, planned_units};
 use crate::warnings::percent;
@@ -10,29 +11,30 @@ use speedwell_model::Design;
 use speedwell_stats::distribution::normal;
 use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
 
-/// Share of cases in which a change of the detectable size is found.
+/// Probability of finding a change of the detectable size.
 const POWER: f64 = 0.8;
 
-/// A question that needs more runs per side than this is hopeless by measuring on.
+/// Runs per side above which a question counts as hopeless.
 const MOST_RUNS: f64 = 10_000.0;
 
-/// What is known of one case when one asks for more.
+/// Precision achieved for one case, as a basis for planning.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Precision {
-    /// Runs per side that were looked at.
+    /// Runs per side used.
     pub runs: usize,
-    /// Standard error of the logarithm of the ratio at this number of runs.
+    /// Standard error of the log ratio at this number of runs.
     pub error: f64,
 }
 
 impl Precision {
-    /// The smallest change, as a share, that these runs show in 80 % of cases at the error rate `alpha`.
+    /// Smallest change, as a share, that these runs find with a probability of 80 % at the error
+    /// rate `alpha`.
     pub fn detectable(&self, alpha: f64) -> f64 {
         (self.error * quantiles(alpha)).exp_m1()
     }
 
-    /// About how many runs per side show at the error rate `alpha` that the logarithm of the ratio differs from a limit
-    /// that it is `distance` away from. `None` if hopeless.
+    /// Approximate number of runs per side to show, at the error rate `alpha`, that the log ratio
+    /// differs from a limit at `distance`. `None` if hopeless.
     pub fn runs_for(&self, distance: f64, alpha: f64) -> Option<usize> {
         let growth = (self.error * quantiles(alpha) / distance).powi(2);
         let needed = self.runs as f64 * growth;
@@ -40,35 +42,37 @@ impl Precision {
     }
 }
 
-/// How many standard errors away a change must be: once to be called, once to be called often.
+/// Distance of a change in standard errors that makes it significant with the required power.
 fn quantiles(alpha: f64) -> f64 {
     normal::upper_quantile(0.5 * alpha) + normal::quantile(POWER)
 }
 
-/// How far the logarithm of a ratio lies beyond `threshold`; negative within it. All as shares.
+/// Distance of a log ratio beyond `threshold`; negative within it. Arguments are shares.
 pub(super) fn distance_to_change(change: f64, threshold: f64) -> f64 {
     change.ln_1p().abs() - threshold.ln_1p()
 }
 
-/// How far the logarithm of a ratio lies within `delta`; negative beyond it. All as shares.
+/// Distance of a log ratio within `delta`; negative beyond it. Arguments are shares.
 pub(super) fn distance_to_same(change: f64, delta: f64) -> f64 {
     delta.ln_1p() - change.ln_1p().abs()
 }
 
-/// How the smallest two-sided p value of a test depends on the number of runs: 2 of all the ways to deal out the labels.
+/// How the smallest two-sided p value of a test depends on the number of runs: 2 divided by the
+/// number of ways to assign the labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SmallestP {
-    /// Labels are dealt out within blocks of this many runs of either side.
+    /// Labels are assigned within blocks of this many runs per side.
     Blocks(usize),
-    /// Labels are dealt out among all runs.
+    /// Labels are assigned among all runs.
     Unmatched,
-    /// The p value has no lower limit that follows from the number of runs; fewer than [`MINIMUM_PER_SIDE`] claim
+    /// The number of runs implies no lower limit; fewer than [`MINIMUM_PER_SIDE`] runs claim
     /// nothing.
     Unbounded,
 }
 
 impl SmallestP {
-    /// The smallest p value of so many runs of the baseline and of the candidate; blocks have as many of either.
+    /// Smallest p value for these numbers of runs of the baseline and of the candidate; blocks have
+    /// equally many of both.
     pub fn of(self, [baseline, candidate]: [usize; 2]) -> f64 {
         let runs = baseline.min(candidate);
         if runs == 0 {
@@ -85,7 +89,7 @@ impl SmallestP {
         }
     }
 
-    /// The fewest runs per side whose smallest p value is at most `level`.
+    /// Minimum number of runs per side whose smallest p value is at most `level`.
     pub fn fewest_runs(self, level: f64) -> usize {
         let step = match self {
             SmallestP::Blocks(block) => block,
@@ -99,19 +103,20 @@ impl SmallestP {
     }
 }
 
-/// The ways to choose which of the runs are those of the smaller side.
+/// Number of ways to choose which runs belong to the smaller side.
 fn ways(one: usize, other: usize) -> f64 {
     let factors = (1..=one.min(other)).map(|k| (one.max(other) + k) as f64 / k as f64);
     factors.product::<f64>()
 }
 
-/// Comparisons among which so few runs can still decide one at the error rate `alpha`, by Holm's correction.
+/// Maximum number of comparisons among which runs with this smallest p value can still decide one
+/// at the error rate `alpha`, by Holm's correction.
 pub(super) fn most_comparisons(smallest_p: f64, alpha: f64) -> usize {
     (alpha / smallest_p * (1.0 + 1e-9)).floor() as usize
 }
 
-/// What would let a test decide that cannot with the smallest p value that its runs have: `tests` comparisons are
-/// corrected for each other.
+/// Explains what would let a test decide that cannot with the smallest p value of its runs, given
+/// `tests` comparisons corrected together.
 pub(super) fn too_few(policy: &Policy, runs: usize, smallest: f64, tests: usize) -> String {
     let most = most_comparisons(smallest, policy.alpha).min(tests);
     let enough = policy
@@ -130,8 +135,8 @@ pub(super) fn too_few(policy: &Policy, runs: usize, smallest: f64, tests: usize)
     format!("{runs} a side can decide {can}{of}; {enough} are enough")
 }
 
-/// That the fixed number of runs in `design` cannot show a change among this many comparisons, whatever the runs will be;
-/// `None` if it can, or where the runs are not limited.
+/// Explains that the fixed number of runs in `design` cannot show a change among this many
+/// comparisons, whatever the values; `None` if it can or if the number is not fixed.
 pub fn out_of_reach(design: &Design, settings: &Settings, comparisons: usize) -> Option<String> {
     let runs = planned_units(design)?;
     let policy = Policy::new(design, settings);
@@ -145,7 +150,7 @@ pub fn out_of_reach(design: &Design, settings: &Settings, comparisons: usize) ->
         policy.smallest_p().fewest_runs(level)
     };
     let smallest = policy.smallest_p().of([runs; 2]);
-    // Under Benjamini and Hochberg's correction so many changes are found together or not at all.
+    // With Benjamini-Hochberg, this many changes are found together or not at all.
     let at_once = (smallest * tests as f64 / policy.alpha * (1.0 - 1e-9)).ceil() as usize;
     let why = match () {
         () if comparisons == 0 => return None,
@@ -182,7 +187,7 @@ mod tests {
     use super::*;
     use speedwell_stats::power::{minimum_detectable_effect, runs_per_side};
 
-    /// The standard error of the rank test's shift, for normal noise of this variation.
+    /// Standard error of the rank test's shift, for normal noise of this variation.
     fn precision(runs: usize, variation: f64) -> Precision {
         let error = variation * (2.0 / (0.955 * runs as f64)).sqrt();
         Precision { runs, error }

@@ -1,25 +1,27 @@
-//! Two profiles of equal work: where the candidate's extra cost sits; and the profiles of a session, case by case.
+//! Compares two profiles of equal work to find where the candidate's extra cost lies, and arranges
+//! the profiles of a session by case.
 //!
-//! Decides what counts as new, which frame the cost enters by, and how both sides make one tree. Costs are absolute,
-//! because both sides did the same work, and include what a function called: shares of a caller and of what it called
-//! overlap, and no column adds up to 100 %. It must not know how profiles are recorded or drawn. Start at [`explain`].
+//! Decides what counts as new, through which frame the cost enters, and how both sides form one
+//! tree. Costs are absolute, because both sides did the same work, and inclusive: the shares of
+//! callers and callees overlap, and no column adds up to 100 %. Does not know how profiles are
+//! recorded or drawn. Start at [`explain`].
 
 use crate::grid::distinct;
 use speedwell_model::{Case, Profile, Recorded, Recording, Session};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// What two profiles of equal work say about each other.
+/// Comparison of two profiles of equal work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
-    /// Where the difference sits, as a table.
+    /// Where the difference lies, as a table.
     pub extra: ExtraCost,
-    /// Both sides as one tree of calls; its root stands for everything.
+    /// Both sides as one call tree; its root stands for everything.
     pub tree: CallNode,
 }
 
-/// Explains what a candidate costs more, or less, than a baseline that did the same work. Weights of both must
-/// have the same unit.
+/// Compares a candidate's cost with that of a baseline that did the same work. Both must use the
+/// same unit of weight.
 pub fn explain(baseline: &Profile, candidate: &Profile) -> Explanation {
     let renamed = renamed(baseline, candidate);
     Explanation {
@@ -28,30 +30,30 @@ pub fn explain(baseline: &Profile, candidate: &Profile) -> Explanation {
     }
 }
 
-/// What two variants say about each other in one case.
+/// Comparison of two variants' profiles in one case.
 #[derive(Debug, Clone)]
 pub struct CaseProfile {
     /// The case.
     pub case: Case,
-    /// The variant that is the reference.
+    /// Name of the baseline.
     pub baseline: String,
-    /// The other one.
+    /// Name of the candidate.
     pub candidate: String,
-    /// Both sides, or why they cannot be set against each other, as a sentence.
+    /// Both sides, or a sentence that explains why they cannot be compared.
     pub sides: Result<Box<ProfiledSides>, String>,
 }
 
 /// Two profiles of the same work.
 #[derive(Debug, Clone)]
 pub struct ProfiledSides {
-    /// That of the baseline, then that of the candidate.
+    /// Profiles of the baseline and of the candidate.
     pub profiles: [Arc<Profile>; 2],
-    /// What they say about each other.
+    /// Their comparison.
     pub explanation: Explanation,
 }
 
-/// Everything that the profiles of a session say about these pairs of variants, in the order in which cases were
-/// recorded. Pairs of which one side was never to be recorded are left out.
+/// Compares the profiles of a session for these pairs of variants, in the order in which cases were
+/// recorded. Skips pairs of which one side was never to be recorded.
 pub fn case_profiles(session: &Session, pairs: &[(String, String)]) -> Vec<CaseProfile> {
     let cases = distinct(session.profiles.iter().map(|recording| &recording.case));
     let of_case = |case: &Case| -> Vec<CaseProfile> {
@@ -107,16 +109,16 @@ fn sides(old: &Recording, new: &Recording) -> Result<ProfiledSides, String> {
     })
 }
 
-/// A function with less than this share of the cheaper side's cost is new on the other side: so little is
-/// within the chance of sampling.
+/// A function with less than this share of the cheaper side's cost counts as new on the other side:
+/// such a share can be sampling noise.
 const NEW_BELOW: f64 = 0.002;
-/// Functions with a smaller share of the extra cost are left out of the table.
+/// Smallest share of the extra cost that the table shows.
 const SMALLEST_SHARE: f64 = 0.03;
-/// Sides whose costs are nearer to each other, relative to the larger one, have no difference to divide: shares
-/// of next to nothing would be chance.
+/// Relative difference below which costs count as equal: shares of so small a difference would be
+/// noise.
 const ALIKE_BELOW: f64 = 0.01;
 
-/// Where the difference between two sides sits.
+/// Where the difference between two sides lies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExtraCost {
     /// Weight of the baseline.
@@ -125,42 +127,42 @@ pub struct ExtraCost {
     pub candidate: u64,
     /// Which side costs more.
     pub direction: Direction,
-    /// Functions by their share in the difference, largest first; of equal ones the caller comes first. Empty
-    /// where both sides cost the same.
+    /// Functions by their share of the difference, largest first, callers before callees. Empty if
+    /// both sides cost the same.
     pub rows: Vec<CostRow>,
-    /// The function by which most of the difference enters.
+    /// Function through which most of the difference enters.
     pub entry: Option<Entry>,
 }
 
 /// Which side costs more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// The candidate: there is an extra cost.
+    /// The candidate, which has an extra cost.
     Costlier,
-    /// The baseline: there is a cost that was saved.
+    /// The baseline, so that a cost was saved.
     Cheaper,
-    /// Neither, within a hundredth.
+    /// Neither, within 1 %.
     Alike,
 }
 
 /// A function in the table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostRow {
-    /// Its name.
+    /// Name of the function.
     pub frame: String,
-    /// Its part of the difference: 1 is all of it.
+    /// Share of the difference: 1 is all of it.
     pub share: f64,
-    /// Its part of the baseline's cost.
+    /// Share of the baseline's cost.
     pub baseline: f64,
-    /// Its part of the candidate's cost.
+    /// Share of the candidate's cost.
     pub candidate: f64,
     /// Whether only the costlier side has it.
     pub new: bool,
-    /// How many frames are above it where it is nearest to the root.
+    /// Smallest number of frames above it.
     pub depth: usize,
 }
 
-/// The table for two profiles.
+/// Computes the table for two profiles.
 fn extra_cost(baseline: &Profile, candidate: &Profile, renamed: Option<&Renamed>) -> ExtraCost {
     let sides = Sides::new(baseline.total(), candidate.total());
     let mut found = ExtraCost {
@@ -184,7 +186,7 @@ fn extra_cost(baseline: &Profile, candidate: &Profile, renamed: Option<&Renamed>
     found
 }
 
-/// The weights of both sides.
+/// Weights of both sides.
 pub(super) struct Sides {
     baseline: u64,
     candidate: u64,
@@ -212,7 +214,7 @@ impl Sides {
         self.candidate as f64 - self.baseline as f64
     }
 
-    /// Every function that has a part in the difference, the largest first.
+    /// Functions that contribute to the difference, largest share first.
     pub fn rows(&self, old: &HashMap<&str, Cost>, new: &HashMap<&str, Cost>) -> Vec<CostRow> {
         let names: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
         let row = |name: &str| {
@@ -221,7 +223,7 @@ impl Sides {
         };
         let mut rows: Vec<CostRow> = names.into_iter().map(row).collect();
         rows.retain(|row| row.share > 0.0);
-        // The names were in order, so functions of one share and depth are in order as well.
+        // Names were sorted before, so functions of equal share and depth stay in order.
         rows.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.depth.cmp(&b.depth)));
         rows
     }
@@ -244,28 +246,28 @@ impl Sides {
     }
 }
 
-/// An old function counts as the place of the difference if it has at least this share of it.
+/// Minimum share of the difference for an existing function to count as its place.
 const MOST: f64 = 0.5;
-/// A new function counts as the place of the difference from this share on. Less of it can be what a
-/// program does once, such as loading a module, while the work itself became slower.
+/// Minimum share of the difference for a new function to count as its place. A smaller share may be
+/// one-time work, such as loading a module, while the actual work became slower.
 const MOST_OF_NEW: f64 = 0.2;
-/// New functions whose shares are nearer to the largest one than this part of it are one tower: of them the
+/// New functions whose shares are within this fraction of the largest belong to one call chain; the
 /// one nearest to the root is the entry.
 const ONE_TOWER: f64 = 0.05;
-/// How many of the functions below it are listed.
+/// Number of callees listed.
 const BELOW: usize = 5;
 
-/// The function by which most of the difference enters.
+/// Function through which most of the difference enters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Its row. Only if it is new did the cost enter here; else the cost grew in or below it.
+    /// Its row. Cost entered here only if the function is new; else it grew in or below it.
     pub row: CostRow,
-    /// What it called, directly or not, by share in the difference, the largest first.
+    /// Direct and indirect callees by share of the difference, largest first.
     pub below: Vec<CostRow>,
 }
 
-/// Finds it: the new function nearest to the root that covers most of the difference. Where no function is new
-/// that has a part worth telling, the innermost one with at least half of the difference.
+/// Finds the entry: the new function nearest to the root that covers most of the difference. If no
+/// new function has a relevant share, the innermost one with at least half of the difference.
 fn find_entry(
     rows: &[CostRow],
     sides: &Sides,
@@ -296,7 +298,7 @@ fn innermost(rows: &[CostRow]) -> Option<&CostRow> {
         .max_by_key(|row| row.depth)
 }
 
-/// What the function called, with the shares that lie below it.
+/// Callees of a function, with their shares below it.
 fn below(
     frame: &str,
     sides: &Sides,
@@ -311,7 +313,7 @@ fn below(
     rows
 }
 
-/// The frames of a stack that are nearer to its end than `frame`.
+/// Frames of a stack below `frame`.
 fn behind<'a>(frame: &str, mut frames: Vec<&'a str>) -> Vec<&'a str> {
     match frames.iter().position(|name| *name == frame) {
         Some(at) => frames.split_off(at + 1),
@@ -319,16 +321,16 @@ fn behind<'a>(frame: &str, mut frames: Vec<&'a str>) -> Vec<&'a str> {
     }
 }
 
-/// What a function costs.
+/// Cost of a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// The weight of the stacks that it is in, each counted once however often it is in there.
+    /// Weight of the stacks that contain it; recursion counts once.
     pub inclusive: u64,
-    /// How many frames are above it where it is nearest to the root.
+    /// Smallest number of frames above it.
     pub depth: usize,
 }
 
-/// The cost of every function in the stacks that `picks` makes of the profile's.
+/// Cost of each function in the profile's stacks after `picks` has selected their frames.
 pub fn costs<'a>(
     profile: &'a Profile,
     renamed: Option<&'a Renamed>,
@@ -352,23 +354,24 @@ pub fn costs<'a>(
     costs
 }
 
-/// Deeper frames count for the one at this depth: nobody reads them, and trees this deep are walked safely.
+/// Maximum depth of the tree; deeper frames count for the one at this depth. Readable trees are
+/// never deeper, and recursion stays safe.
 const DEEPEST: usize = 400;
 
-/// A function as it was called from one place, with the costs of both sides.
+/// A function called from one place, with the costs of both sides.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CallNode {
-    /// Its name; empty for the root, which stands for everything.
+    /// Name of the function; empty for the root, which stands for everything.
     pub name: String,
-    /// Its cost in the baseline, with all that it called.
+    /// Inclusive cost in the baseline.
     pub baseline: u64,
-    /// Its cost in the candidate, likewise.
+    /// Inclusive cost in the candidate.
     pub candidate: u64,
-    /// What it called, by name.
+    /// Callees, by name.
     pub children: Vec<CallNode>,
 }
 
-/// A tree that is being built.
+/// A tree under construction.
 #[derive(Default)]
 struct Growing<'a> {
     baseline: u64,
@@ -376,7 +379,7 @@ struct Growing<'a> {
     children: BTreeMap<&'a str, Growing<'a>>,
 }
 
-/// The tree of two profiles.
+/// Builds the call tree of two profiles.
 fn call_tree(baseline: &Profile, candidate: &Profile, renamed: Option<&Renamed>) -> CallNode {
     let mut root = Growing::default();
     for (frames, weight) in baseline.stacks() {
@@ -415,7 +418,7 @@ impl<'a> Growing<'a> {
 }
 
 impl CallNode {
-    /// What the candidate costs more here, in the unit of the weights; negative if it costs less.
+    /// Extra cost of the candidate, in the unit of the weights; negative if it costs less.
     pub fn change(&self) -> f64 {
         self.candidate as f64 - self.baseline as f64
     }
@@ -424,15 +427,15 @@ impl CallNode {
 /// A side's outermost frame is that of its main thread if it has more than this share of its cost.
 const MAIN_THREAD: f64 = 0.5;
 
-/// An outermost frame of the candidate, and the one of the baseline that it stands for.
+/// An outermost frame of the candidate, with the matching one of the baseline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renamed {
     from: String,
     to: String,
 }
 
-/// The candidate's main thread, where it is called otherwise than the baseline's: measured were two programs
-/// of different names. Without this nothing in them would have a counterpart.
+/// Finds the candidate's main thread if its name differs from the baseline's, because the programs
+/// have different names. Without this mapping, no frame would have a counterpart.
 pub fn renamed(baseline: &Profile, candidate: &Profile) -> Option<Renamed> {
     let (old, new) = (roots(baseline), roots(candidate));
     let from = main_thread(&new, candidate.total())?;
@@ -444,7 +447,7 @@ pub fn renamed(baseline: &Profile, candidate: &Profile) -> Option<Renamed> {
     })
 }
 
-/// The frames of a candidate's stack, outermost first, as the baseline would call them.
+/// Frames of a candidate's stack, outermost first, under the baseline's names.
 pub fn aligned<'a>(mut frames: Vec<&'a str>, renamed: Option<&'a Renamed>) -> Vec<&'a str> {
     if let (Some(first), Some(renamed)) = (frames.first_mut(), renamed)
         && *first == renamed.from
@@ -536,7 +539,7 @@ mod tests {
     #[test]
     fn a_tree_keeps_all_weight_of_both_sides() {
         let mut state = 1_u64;
-        // Knuth's multiplier (MMIX): any stream will do, as long as it is the same every time.
+        // Knuth's multiplier (MMIX); any deterministic sequence will do.
         let mut below = |limit: u64| {
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
@@ -561,7 +564,7 @@ mod tests {
         }
     }
 
-    /// No function called more than it cost.
+    /// Checks that no function costs less than what it called.
     fn check(node: &CallNode) {
         let sum = |of: fn(&CallNode) -> u64| node.children.iter().map(of).sum::<u64>();
         assert!(sum(|child| child.baseline) <= node.baseline);

@@ -1,8 +1,8 @@
-//! How throughput depends on concurrency: where it stops growing, and the law that it follows.
+//! How throughput depends on concurrency: where it stops growing, and the law it follows.
 //!
-//! The decision and the fit are those of `speedwell_stats`; here they meet: the curve is fitted to the means of
-//! the levels that the decision counted. It does not know what a worker does, so that loads and one-liners share
-//! it. Start at [`scaling`].
+//! Combines the decision and the fit of `speedwell_stats`: the curve is fitted to the means of the
+//! levels that the decision counted. Does not know what a worker does, so loads and one-liners
+//! share it. Start at [`scaling`].
 
 use speedwell_stats::usl::{self, Point};
 
@@ -11,25 +11,25 @@ pub use speedwell_stats::saturation_search::{
 };
 pub use speedwell_stats::usl::{FEWEST_LEVELS, LEAST_R_SQUARED, Parameter, Usl, UslError};
 
-/// Confidence with which a peak must be known before it is reported.
+/// Confidence required to report a peak.
 const CONFIDENCE: f64 = 0.95;
 
-/// What levels of concurrency show together.
+/// Joint result of several levels of concurrency.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scaling {
     /// Where throughput stops growing.
     pub answer: Answer,
-    /// The Universal Scalability Law, or why it is refused.
+    /// Fit of the Universal Scalability Law, or why it is refused.
     pub curve: Result<Usl, UslError>,
-    /// Where the law has its greatest throughput, if that is known.
+    /// Concurrency at which the law peaks, if known.
     pub peak: Option<f64>,
-    /// What the answer rests on: the throughput of every visit, with its concurrency.
+    /// Data behind the answer: concurrency and throughput of each visit.
     pub visits: Vec<(u32, f64)>,
 }
 
 impl Scaling {
-    /// The level of several workers that surely give less together than one worker alone, if there is one: they hinder
-    /// each other. The intervals of both must be apart.
+    /// The level at which several workers together achieve less than one worker alone, if any: they
+    /// hinder each other. The intervals of both must not overlap.
     pub fn hindered(&self) -> Option<&Standing> {
         let standings = &self.answer.standings;
         let alone = standings
@@ -44,13 +44,13 @@ impl Scaling {
     }
 }
 
-/// What levels show; `None` if none of them counts.
+/// Evaluates the levels; `None` if none of them counts.
 pub fn scaling(levels: &[Level]) -> Option<Scaling> {
     let answer = speedwell_stats::saturation_search::answer(levels)?;
     let point = |standing: &Standing| Point {
         concurrency: f64::from(standing.concurrency),
         throughput: standing.throughput,
-        // Noise is about proportional to throughput, and visits average it out.
+        // Noise is roughly proportional to throughput and averages out over visits.
         weight: standing.visits as f64 / (standing.throughput * standing.throughput),
     };
     let points: Vec<Point> = answer.standings.iter().map(point).collect();

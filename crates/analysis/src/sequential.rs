@@ -1,10 +1,11 @@
-//! The one way to an answer, for measuring and for analysing alike: the interim analyses ("looks") of all cases are
-//! taken in the order in which they were measured, and a case ends as different only where that survives the correction
-//! for all of them.
+//! Sequential decisions, for measuring and analyzing alike: the interim analyses ("looks") of all
+//! cases are taken in the order in which they were measured, and a case ends as different only if
+//! that survives the correction for all cases.
 //!
-//! Decides at which look a case ends and what is then known of it: the smallest p value of its looks counts, and what
-//! their intervals have in common, since p values and intervals of all looks hold together. It must not know which
-//! direction is good, nor what a run costs. Start at [`SequentialDecision::advance`].
+//! Decides at which look a case ends and what is then known: the smallest p value of its looks, and
+//! the intersection of their intervals, since p values and intervals hold simultaneously over all
+//! looks. Does not know which direction is good, nor what a run costs. Start at
+//! [`SequentialDecision::advance`].
 
 use crate::Correction;
 use crate::evidence::{self, Direction, LookResult, look, standard_error};
@@ -16,44 +17,44 @@ use speedwell_stats::sequential::Family;
 use std::num::NonZero;
 use std::thread;
 
-/// Why there is no further data.
+/// Why there are no more data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     /// The test decided, or had its last look.
     Final,
     /// Measuring ended before the next look.
     Early,
-    /// There are fewer runs than any claim needs.
+    /// Too few runs for any claim.
     TooFew,
 }
 
-/// What is known of one pair, with the evidence at the moment at which it ended.
+/// Result of one pair, with its evidence when it ended.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
-    /// The data that were looked at.
+    /// Data used.
     pub data: Data,
-    /// Where the change lies if its p value survives the correction.
+    /// Direction of the change if its p value survives the correction.
     pub direction: Option<Direction>,
     /// Whether the change is shown to be within delta.
     pub is_same: bool,
-    /// Whether more runs could have changed it.
+    /// Whether more runs could have changed the result.
     pub end: End,
     /// Runs per side at which a sequential test decided.
     pub decided_at: Option<u32>,
-    /// The change as a share; its interval is what the intervals of all looks have in common.
+    /// The change as a share; its interval is the intersection over all looks.
     pub change: Option<Estimate>,
-    /// Standard error of the logarithm of the ratio, where the interval of the last look is bounded.
+    /// Standard error of the log ratio, if the interval of the last look is bounded.
     pub error: Option<f64>,
-    /// The p value of the question, the smallest of all looks, valid whenever measuring ended.
+    /// Smallest p value over all looks, valid whenever measuring ended.
     pub p: Option<f64>,
-    /// Whether looks contradict each other, so that all figures are those of one of them.
+    /// Whether looks contradict each other, so that all figures come from one of them.
     pub is_contradictory: bool,
 }
 
 /// One comparison of two variants for one case and metric.
 #[derive(Clone, Copy)]
 pub(super) struct Member<'a> {
-    /// Its place in the replay, from [`SequentialDecision::enrol`].
+    /// Index in the replay, from [`SequentialDecision::enrol`].
     pub place: usize,
     /// Its runs so far.
     pub pair: &'a PairedRuns,
@@ -63,29 +64,29 @@ pub(super) struct Member<'a> {
     pub seed: u64,
 }
 
-/// Comparisons that are corrected for each other, on their way through the looks.
+/// Comparisons that are corrected for each other, while they pass through their looks.
 #[derive(Debug, Clone)]
 pub(super) struct SequentialDecision {
     family: Family,
     progress: Vec<Progress>,
 }
 
-/// How far one comparison has come.
+/// Progress of one comparison.
 #[derive(Debug, Clone, Default)]
 struct Progress {
-    /// Its number in the family, once both sides have a run.
+    /// Its index in the family, once both sides have a run.
     member: Option<usize>,
-    /// Looks taken.
+    /// Number of looks taken.
     looks: usize,
     /// The latest look.
     latest: Option<TakenLook>,
-    /// The look with the smallest p value among those that say where the change lies; without any, the latest.
+    /// The look with the smallest p value among those with a direction; without any, the latest.
     strongest: Option<TakenLook>,
     /// Whether it ended as different or the same.
     is_decided: bool,
 }
 
-/// A moment of one member: it joins the family, or takes a look.
+/// An event of one member: it joins the family or takes a look.
 struct Event<'a> {
     block: u32,
     member: Member<'a>,
@@ -93,7 +94,7 @@ struct Event<'a> {
 }
 
 impl SequentialDecision {
-    /// No comparisons yet, which will be corrected for each other.
+    /// Starts without comparisons; those added are corrected for each other.
     pub fn new(alpha: f64, correction: Correction) -> SequentialDecision {
         SequentialDecision {
             family: Family::new(alpha, adjustment(correction)),
@@ -101,25 +102,25 @@ impl SequentialDecision {
         }
     }
 
-    /// A place for one more comparison.
+    /// Adds a comparison and returns its index.
     pub fn enrol(&mut self) -> usize {
         self.progress.push(Progress::default());
         self.progress.len() - 1
     }
 
-    /// Whether more runs cannot change what is said of a comparison.
+    /// Whether more runs cannot change the result of a comparison.
     pub fn has_ended(&self, place: usize) -> bool {
         let member = self.progress[place].member;
         member.is_some_and(|member| self.family.has_ended(member))
     }
 
-    /// Looks that a comparison has taken.
+    /// Number of looks that a comparison has taken.
     pub fn looks_taken(&self, place: usize) -> usize {
         self.progress[place].looks
     }
 
-    /// Takes all looks that the runs have reached, block by block: what happens within a block happens at once, so that
-    /// the order of cases does not matter.
+    /// Takes all looks that the runs have reached, block by block. Events within a block count as
+    /// simultaneous, so the order of cases does not matter.
     pub fn advance(&mut self, members: &[Member<'_>]) {
         let mut events: Vec<Event<'_>> = Vec::new();
         for member in members {
@@ -157,7 +158,7 @@ impl SequentialDecision {
         events
     }
 
-    /// Everything that happens in one block.
+    /// Processes all events of one block.
     fn take_looks_of_block(&mut self, events: &[Event<'_>]) {
         for event in events {
             let progress = &mut self.progress[event.member.place];
@@ -168,7 +169,7 @@ impl SequentialDecision {
         let mut looking: Vec<(Member<'_>, usize)> = Vec::new();
         for event in events.iter().filter(|event| event.looks) {
             let place = event.member.place;
-            // A block that was repeated may complete several looks at once.
+            // A repeated block may complete several looks at once.
             let taken = looking.iter().filter(|(m, _)| m.place == place).count();
             if !self.has_ended(place) {
                 looking.push((event.member, self.progress[place].looks + taken));
@@ -192,7 +193,7 @@ impl SequentialDecision {
         self.settle(&last);
     }
 
-    /// Ends what survives the correction, and what was the same or at its last look.
+    /// Ends the members that survive the correction, are the same, or had their last look.
     fn settle(&mut self, last: &[usize]) {
         let survivors = self.family.settle();
         for progress in &mut self.progress {
@@ -206,7 +207,7 @@ impl SequentialDecision {
         }
     }
 
-    /// What is known of a comparison now.
+    /// Current result of a comparison.
     pub fn outcome(&self, member: &Member<'_>) -> Outcome {
         let progress = &self.progress[member.place];
         let policy = member.policy;
@@ -257,7 +258,7 @@ impl Progress {
         }
     }
 
-    /// The change of the latest look, with what its interval and those of all looks before have in common.
+    /// The latest change, with its interval intersected with those of all earlier looks.
     fn in_common(&self, member: &Member<'_>, latest: Option<Estimate>) -> Option<Estimate> {
         let mut common = latest?;
         let looks = member.policy.looks.iter().flat_map(|looks| looks.limits());
@@ -277,17 +278,17 @@ impl Progress {
     }
 }
 
-/// One look as it was taken.
+/// A look that was taken.
 #[derive(Debug, Clone, Copy)]
 struct TakenLook {
     runs: usize,
     result: LookResult,
-    /// The p value that is valid over all looks.
+    /// p value that is valid over all looks.
     p: Option<f64>,
     is_last: bool,
 }
 
-/// The data and the change of one look alone.
+/// Data and change of one look alone.
 fn at_look(taken: &TakenLook, member: &Member<'_>) -> Outcome {
     let single = member.policy.single_limit();
     match &member.policy.looks {
@@ -300,7 +301,7 @@ fn at_look(taken: &TakenLook, member: &Member<'_>) -> Outcome {
     }
 }
 
-/// Takes the look of this index, or the only one.
+/// Takes the look with this index, or the only one.
 fn take_look(member: &Member<'_>, index: usize) -> TakenLook {
     let Member {
         pair, policy, seed, ..
@@ -334,7 +335,7 @@ fn take_look(member: &Member<'_>, index: usize) -> TakenLook {
     }
 }
 
-/// The change in `data`, without an answer yet.
+/// The change in `data`, not decided yet.
 fn evidence_at(data: Data, member: &Member<'_>, limit: Limit) -> Outcome {
     let change = evidence::change(member.policy.method, &data, limit, member.seed);
     let error = change
@@ -353,7 +354,7 @@ fn evidence_at(data: Data, member: &Member<'_>, limit: Limit) -> Outcome {
     }
 }
 
-/// How p values are adjusted.
+/// Function that adjusts p values.
 pub(super) fn adjustment(correction: Correction) -> fn(&[f64]) -> Vec<f64> {
     match correction {
         Correction::BenjaminiHochberg => benjamini_hochberg,
@@ -362,10 +363,10 @@ pub(super) fn adjustment(correction: Correction) -> fn(&[f64]) -> Vec<f64> {
     }
 }
 
-/// Items below which starting a thread costs more than it saves.
+/// Number of items per thread below which starting a thread costs more than it saves.
 const FEWEST_PER_THREAD: usize = 32;
 
-/// Applies `work` to all items, on several processors when there are many; order is kept.
+/// Applies `work` to all items, on several processors if there are many; keeps the order.
 pub(super) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let threads = processors.min(items.len() / FEWEST_PER_THREAD).max(1);

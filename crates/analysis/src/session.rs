@@ -1,9 +1,10 @@
-//! The findings of one session: its runs by case and variant, summaries of everything, and the baseline against every
+//! Findings of one session: runs by case and variant, summaries, and the baseline against every
 //! candidate.
 //!
-//! Decides which metrics and pairs of variants are looked at, and what must be known of all cases together. A session is
-//! read in parts, each with all runs of its cases, and what is kept of a part is a fraction of it; one in memory is a
-//! single part. It must not know how anything is judged. Start at [`analyse`] and [`Gathered::add`].
+//! Decides which metrics and pairs of variants are analyzed, and what must be known of all cases
+//! together. A session is read in parts, each with all runs of its cases, of which only a fraction
+//! is kept; a session in memory is a single part. Does not know how anything is judged. Start at
+//! [`analyse`] and [`Gathered::add`].
 
 use crate::builds::{LayoutSpread, spreads_of};
 use crate::comparison::{
@@ -24,10 +25,10 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// Everything that can be said about one session.
+/// Analyzes one session.
 ///
-/// Verdicts follow the design that was fixed before measuring: looking at a stored session again
-/// gives the answers that were given while it was measured.
+/// Verdicts follow the design that was fixed before measuring: analyzing a stored session again
+/// gives the same answers as during measuring.
 pub fn analyse(session: &Session, settings: &Settings) -> Findings {
     let whole = |visit: &mut dyn FnMut(&Session)| {
         visit(session);
@@ -39,12 +40,13 @@ pub fn analyse(session: &Session, settings: &Settings) -> Findings {
     }
 }
 
-/// The same for a session whose runs need not be in memory together. `header` is the session, with or without runs; `parts`
-/// hands out the same with some of the runs at a time: all runs of a case in one part, and cases in the order in which they
-/// first appear. It is read once, and a second time where runs seem to be copies of others. See [`can_be_divided`].
+/// Like [`analyse`], for a session whose runs need not fit in memory. `header` is the session, with
+/// or without runs; `parts` passes it on with some of the runs at a time: all runs of a case in one
+/// part, and cases by first appearance. It is called once, and again if runs seem to be copies of
+/// others. See [`can_be_divided`].
 ///
 /// # Errors
-/// Those of `parts`.
+/// Passes on errors of `parts`.
 pub fn analyse_in_parts<E>(
     header: &Session,
     settings: &Settings,
@@ -60,8 +62,9 @@ pub fn analyse_in_parts<E>(
     Ok(gathered.findings())
 }
 
-/// Whether all that is reported of a session follows from its cases one by one, and from few figures of each. Experiments,
-/// loads, snippets, searches and files of others are looked at as a whole. No run is looked at.
+/// Whether the findings on a session can be computed case by case, keeping few figures of each.
+/// Experiments, loads, snippets, bisections and imported files need the whole session. Does not
+/// look at runs.
 pub fn can_be_divided<'c>(header: &Session, cases: impl IntoIterator<Item = &'c Case>) -> bool {
     let design = &header.design;
     let is_usual = design.experiment.is_none()
@@ -73,24 +76,24 @@ pub fn can_be_divided<'c>(header: &Session, cases: impl IntoIterator<Item = &'c 
         && !cases.into_iter().all(snippet_runs::is_snippet)
 }
 
-/// What is kept of the parts of a session.
+/// Data kept from the parts of a session.
 struct Gathered<'a> {
     session: &'a Session,
     settings: &'a Settings,
     policy: &'a Policy,
     metrics: Vec<&'a Metric>,
-    /// Metrics that were requested and do not exist.
+    /// Requested metrics that do not exist.
     unknown_metrics: Vec<String>,
     variants: Vec<Arc<str>>,
     tally: Tally,
     checked: Checked,
     summaries: Vec<CaseSummary>,
     spreads: Vec<LayoutSpread>,
-    /// Sides of cases that were probably removed by their compiler.
+    /// Sides of cases that the compiler has probably optimized away.
     folded: Vec<(Arc<Case>, Arc<str>)>,
-    /// Every metric with every candidate.
+    /// Each metric with each candidate.
     matched: Vec<Matched<'a>>,
-    /// The change on every machine, for the cases of each of these.
+    /// Change on each machine, for the cases of each entry in `matched`.
     effects: Vec<Vec<Vec<MachineEffect>>>,
 }
 
@@ -138,7 +141,8 @@ impl<'a> Gathered<'a> {
         self.variants = grid.variants;
     }
 
-    /// The cases of a part: every metric with every candidate. The changes on single machines are found on the way.
+    /// Matches the cases of a part for each metric and candidate, and computes the changes on
+    /// single machines.
     fn match_part(&mut self, grid: &Grid<'_>, baseline: usize) -> Vec<Matched<'a>> {
         let source = |variant: usize| Source {
             name: &grid.variants[variant],
@@ -176,7 +180,7 @@ impl<'a> Gathered<'a> {
         matched
     }
 
-    /// Everything that was found.
+    /// Computes the findings.
     fn findings(self) -> Findings {
         let (session, settings) = (self.session, self.settings);
         let mut findings = Findings {
@@ -234,7 +238,7 @@ impl<'a> Gathered<'a> {
 /// A case, a variant and a metric.
 type SeriesName = (String, String, String);
 
-/// Rows and summaries of the same runs hold them once.
+/// Makes rows and summaries share their runs in memory.
 fn share_runs(summaries: &[CaseSummary], matched: &mut [Matched<'_>]) {
     let named = summaries.iter().map(|summary| {
         let name = (
@@ -260,7 +264,7 @@ fn share_runs(summaries: &[CaseSummary], matched: &mut [Matched<'_>]) {
     }
 }
 
-/// What is known of the layout of every case, by its id and the metric.
+/// Sentences about layout effects, by case id and metric.
 fn sentences(spreads: &[LayoutSpread]) -> HashMap<(&str, &str), String> {
     let mut sentences = HashMap::new();
     for known in spreads {
@@ -270,10 +274,10 @@ fn sentences(spreads: &[LayoutSpread]) -> HashMap<(&str, &str), String> {
     sentences
 }
 
-/// Checks that every metric that was asked for is among `known`.
+/// Checks that every requested metric is among `known`.
 ///
 /// # Errors
-/// Names one that is not, and what was probably meant.
+/// Names an unknown metric and the most similar known one.
 pub fn check_metrics<'m>(
     settings: &Settings,
     known: impl IntoIterator<Item = &'m str>,
@@ -296,7 +300,8 @@ pub fn check_metrics<'m>(
     }
 }
 
-/// The metrics to look at, those requested or the primary one, and the names of requested ones that do not exist.
+/// Metrics to analyze (the requested ones, or the primary one), and the names of requested ones
+/// that do not exist.
 pub(super) fn metrics<'s>(
     session: &'s Session,
     settings: &Settings,
@@ -318,7 +323,7 @@ pub(super) fn metrics<'s>(
     (found, unknown)
 }
 
-/// Says which metrics do not exist, also to a gate.
+/// Reports metrics that do not exist, also to a gate.
 pub(super) fn refuse_metrics(session: &Session, unknown: &[String], findings: &mut Findings) {
     for name in unknown {
         findings.warnings.push(no_metric(session, name));
@@ -328,7 +333,7 @@ pub(super) fn refuse_metrics(session: &Session, unknown: &[String], findings: &m
     }
 }
 
-/// That a metric does not exist, and which do.
+/// Message that a metric does not exist, with the existing ones.
 pub(super) fn no_metric(session: &Session, name: &str) -> String {
     format!(
         "There is no metric '{name}'; there are {}.",
@@ -336,20 +341,20 @@ pub(super) fn no_metric(session: &Session, name: &str) -> String {
     )
 }
 
-/// The variant that is the reference, if somebody named one, or the design does.
+/// Name of the baseline that the user or the design requests.
 fn wanted<'s>(session: &'s Session, settings: &'s Settings) -> &'s str {
     let asked = settings.baseline.as_deref();
     asked.unwrap_or(&session.design.baseline)
 }
 
-/// The place of the reference; `None` when there are no variants at all.
+/// Index of the baseline; `None` without variants.
 fn baseline(session: &Session, variants: &[Arc<str>], settings: &Settings) -> Option<usize> {
     let wanted = wanted(session, settings);
     let found = variants.iter().position(|name| **name == *wanted);
     found.or((!variants.is_empty()).then_some(0))
 }
 
-/// That another variant is the reference than was asked for.
+/// Warns if another variant than the requested one is the baseline.
 fn on_baseline(session: &Session, variants: &[Arc<str>], settings: &Settings) -> Option<String> {
     let wanted = wanted(session, settings);
     let [first, _, ..] = variants else {

@@ -1,5 +1,5 @@
-//! What runs of snippets show beside the comparison: the figures of each, how much they were disturbed, and how
-//! throughput depends on the number of workers.
+//! Results of snippets beside the comparison: the figures of each, how much they were disturbed,
+//! and how throughput depends on the number of workers.
 //!
 //! Start at [`figures`] and [`levels`].
 
@@ -13,59 +13,58 @@ use speedwell_model::{Case, Estimate, Metric, Run, Session, Snippet, Verdict, me
 use speedwell_stats::interval::median_binomial;
 use speedwell_stats::test::welch;
 
-/// Iterations that take longer in the mean than in the median batch by more than this were disturbed.
+/// Ratio of mean to median time per iteration above which a run counts as disturbed.
 pub const MOST_DISTURBANCE: f64 = 1.1;
 
-/// What one snippet did at one number of workers.
+/// Results of one snippet at one number of workers.
 #[derive(Debug, Clone)]
 pub struct SnippetFigures {
-    /// What it is called: the case's snippet, or the variant.
+    /// Label: the case's snippet, or the variant.
     pub label: String,
-    /// Workers, where they are a parameter.
+    /// Number of workers, if it is a parameter.
     pub concurrency: Option<u32>,
-    /// Runs.
+    /// Number of runs.
     pub runs: usize,
-    /// Time per iteration and worker in the median batch, in nanoseconds, with the interval of its median over
-    /// runs; without interval (low = high) below 6 runs.
+    /// Time per iteration and worker in the median batch, in nanoseconds, with the interval of its
+    /// median over runs; without interval (low = high) below 6 runs.
     pub time_median_ns: Option<Estimate>,
-    /// The same in the batch that a twentieth is quicker than.
+    /// The same at the 5th percentile of batches.
     pub time_p5_ns: Option<f64>,
     /// Mean time per iteration and worker.
     pub time_ns: Option<f64>,
-    /// Iterations per second of all workers.
+    /// Iterations per second over all workers.
     pub per_s: Option<f64>,
     /// Mean divided by median: 1 on a quiet machine.
     pub disturbance: Option<f64>,
-    /// Processor time of an iteration in user mode and in the kernel, in nanoseconds, where an iteration is a
-    /// process.
+    /// User and kernel processor time per iteration in nanoseconds, if an iteration is a process.
     pub cpu_ns: Option<(f64, f64)>,
-    /// Processor time of an iteration without that of the shell, in nanoseconds, where that can be told.
+    /// Processor time per iteration in nanoseconds without that of the shell, if known.
     pub own_cpu_ns: Option<f64>,
-    /// What the shell alone takes of every execution, in nanoseconds, where one executes the command.
+    /// Time of each execution spent in the shell, in nanoseconds, if a shell executes the command.
     pub shell_ns: Option<f64>,
-    /// Whether the compiler has probably removed the snippet.
+    /// Whether the compiler has probably optimized the snippet away.
     pub is_folded: bool,
 }
 
 /// One snippet at several numbers of workers.
 #[derive(Debug, Clone)]
 pub struct SnippetLevels {
-    /// What it is called.
+    /// Label of the snippet.
     pub label: String,
-    /// The language of the code, by the name that `eval` takes.
+    /// Language of the code, as named by `eval`.
     pub language: String,
-    /// Its figures at each number, ascending.
+    /// Results at each number of workers, ascending.
     pub figures: Vec<SnippetFigures>,
-    /// What they show together; `None` if no level counts.
+    /// Joint result; `None` if no level counts.
     pub scaling: Option<Scaling>,
 }
 
-/// Whether all runs of a session are those of snippets.
+/// Whether a session consists of snippet runs only.
 pub fn has_only_snippets(session: &Session) -> bool {
     !session.runs.is_empty() && session.runs.iter().all(|run| is_snippet(&run.case))
 }
 
-/// The figures of every snippet and number of workers, in the order typed.
+/// Results of each snippet and number of workers, in the order typed.
 pub fn figures(session: &Session, confidence: f64) -> Vec<SnippetFigures> {
     ordered(session)
         .iter()
@@ -73,7 +72,7 @@ pub fn figures(session: &Session, confidence: f64) -> Vec<SnippetFigures> {
         .collect()
 }
 
-/// Snippets that were measured with several numbers of workers.
+/// Snippets measured with several numbers of workers.
 pub fn levels(session: &Session, confidence: f64) -> Vec<SnippetLevels> {
     let groups = groups(session);
     let labels = distinct(groups.iter().map(|(label, ..)| label));
@@ -102,26 +101,27 @@ pub fn levels(session: &Session, confidence: f64) -> Vec<SnippetLevels> {
     labels.iter().filter_map(of_label).collect()
 }
 
-/// The language that the group of a snippet is named after.
+/// Language of a snippet, from the name of its group.
 fn language_of(case: &Case) -> &str {
     let benchmark = &case.benchmark;
     benchmark.strip_prefix("eval/").unwrap_or(benchmark)
 }
 
-/// Every window of one snippet at one number of workers.
+/// Windows of one snippet at one number of workers.
 #[derive(Debug, Clone)]
 pub struct SnippetWindows {
-    /// What it is called.
+    /// Label of the snippet.
     pub label: String,
-    /// Workers, where they are a parameter.
+    /// Number of workers, if it is a parameter.
     pub concurrency: Option<u32>,
-    /// Iterations per second of each window, in order of execution; those of all runs together.
+    /// Iterations per second in each window, in execution order over all runs.
     pub per_s: Vec<f64>,
-    /// Time of an iteration of one worker over all windows, in nanoseconds; `None` if none was completed.
+    /// Time per iteration and worker over all windows, in nanoseconds; `None` if none was
+    /// completed.
     pub time_ns: Option<f64>,
 }
 
-/// The windows of every snippet and number of workers, in the order typed.
+/// Windows of each snippet and number of workers, in the order typed.
 pub fn windows(session: &Session) -> Vec<SnippetWindows> {
     let of_group = |(label, case, runs): Group<'_>| {
         let samples = runs.iter().flat_map(|run| &run.samples);
@@ -143,9 +143,10 @@ pub fn windows(session: &Session) -> Vec<SnippetWindows> {
     ordered(session).into_iter().map(of_group).collect()
 }
 
-/// Two-sided p of Welch's test of the logarithms of two snippets' samples: rates differ by factors, and one that was
-/// disturbed is a fraction of the others. `None` with fewer than two of either, or without any spread; 0 where one
-/// snippet completed nothing in any sample and the other something in all.
+/// Two-sided p value of Welch's test of the logarithms of two snippets' samples, because rates
+/// differ by factors and a disturbed one is a fraction of the others. `None` with fewer than two
+/// samples on either side or without any spread; 0 if one snippet completed nothing in every sample
+/// and the other something in every sample.
 pub fn p_of_difference(one: &[f64], other: &[f64]) -> Option<f64> {
     let is_done = |samples: &[f64]| samples.iter().all(|sample| *sample > 0.0);
     let logs = |samples: &[f64]| -> Vec<f64> { samples.iter().map(|one| one.ln()).collect() };
@@ -158,10 +159,10 @@ pub fn p_of_difference(one: &[f64], other: &[f64]) -> Option<f64> {
     }
 }
 
-/// Sentences about threats to the figures, and about wrong readings of them.
+/// Warnings about threats to the figures and about misreadings of them.
 pub fn warnings(session: &Session, figures: &[SnippetFigures], settings: &Settings) -> Vec<String> {
     let mut warnings = Vec::new();
-    // Workers that share processors wait for each other, which is no disturbance.
+    // Workers that share processors wait for each other, which is not a disturbance.
     let processors = session.environment.cpus.unwrap_or(1);
     let alone = |one: &&SnippetFigures| one.concurrency.unwrap_or(1) <= processors;
     let disturbed = figures
@@ -169,7 +170,7 @@ pub fn warnings(session: &Session, figures: &[SnippetFigures], settings: &Settin
         .filter(alone)
         .filter_map(|one| Some((one, one.disturbance?)));
     let worst = disturbed.max_by(|a, b| a.1.total_cmp(&b.1));
-    // On a busy machine that is what is to be expected, and was said before anything was measured.
+    // On a busy machine this is expected, and the user was warned before measuring.
     let worst =
         worst.filter(|(_, worst)| *worst > MOST_DISTURBANCE && !session.environment.was_busy());
     warnings.extend(worst.map(|(one, disturbance)| {
@@ -180,7 +181,7 @@ pub fn warnings(session: &Session, figures: &[SnippetFigures], settings: &Settin
         )
     }));
     warnings.extend(mostly_shell(figures));
-    // What several runs share is said with the session.
+    // Notes shared by several runs appear with the session.
     if let [only] = &session.runs[..] {
         let notes = only.notes.iter().filter(|note| *note != Snippet::FOLDED);
         warnings.extend(notes.cloned());
@@ -189,7 +190,7 @@ pub fn warnings(session: &Session, figures: &[SnippetFigures], settings: &Settin
     warnings
 }
 
-/// Names commands whose executions are hardly longer than those of a shell that does nothing.
+/// Warns about commands that take hardly longer than a shell that does nothing.
 fn mostly_shell(figures: &[SnippetFigures]) -> Option<String> {
     let is_mostly_shell = |one: &&SnippetFigures| {
         let times = one.time_median_ns.zip(one.shell_ns);
@@ -204,7 +205,7 @@ fn mostly_shell(figures: &[SnippetFigures]) -> Option<String> {
     ))
 }
 
-/// Where the median batch and the throughput say the opposite of each other.
+/// Warns if the median batch and the throughput contradict each other.
 fn contradiction(session: &Session, settings: &Settings) -> Option<String> {
     let verdicts = |metric: &str| -> Vec<(String, String, Verdict)> {
         let settings = Settings {
@@ -270,8 +271,8 @@ fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> Snipp
     }
 }
 
-/// Iterations per second of all workers over the whole of a run, which is less biased than the mean of its windows:
-/// they end when an iteration does.
+/// Iterations per second of all workers over the whole run, which is less biased than the mean of
+/// its windows, because windows end when an iteration does.
 fn per_s(run: &Run, case: &Case) -> Option<f64> {
     let workers = case.workers().unwrap_or(1);
     Some(f64::from(workers) / run.value_of(Metric::TIME)? * 1e9)
@@ -283,7 +284,7 @@ mod tests {
     use speedwell_fixtures::Story;
     use speedwell_model::Environment;
 
-    /// Two snippets, of which the first may have been removed by its compiler.
+    /// Two snippets, the first of which may have been optimized away.
     fn half_folded() -> Session {
         let values =
             |side: &str, run: u32| f64::from(run) + if side == "malloc(16)" { 99.0 } else { 1.0 };

@@ -1,4 +1,5 @@
-//! The runs of snippets, by snippet and number of workers, and which of them their compiler has probably removed.
+//! Groups the runs of snippets by snippet and number of workers, and finds snippets that the
+//! compiler has probably optimized away.
 
 use crate::Comparison;
 use crate::warnings::list;
@@ -10,7 +11,7 @@ pub(crate) fn is_snippet(case: &Case) -> bool {
     case.benchmark.starts_with("eval/")
 }
 
-/// Whether most of these runs found a snippet that does nothing.
+/// Whether most of these runs found that the snippet does nothing.
 pub(super) fn is_folded<'a>(runs: impl Iterator<Item = &'a Run>) -> bool {
     let found: Vec<bool> = runs
         .map(|run| run.notes.iter().any(|note| note == Snippet::FOLDED))
@@ -18,15 +19,16 @@ pub(super) fn is_folded<'a>(runs: impl Iterator<Item = &'a Run>) -> bool {
     found.iter().filter(|found| **found).count() * 2 > found.len()
 }
 
-/// A snippet that its compiler has probably removed, at one number of workers.
+/// A snippet that the compiler has probably optimized away, at one number of workers.
 #[derive(Debug)]
 pub(super) struct FoldedGroup {
     label: String,
-    /// The place of its variant, and the first slot: blocks are shuffled, and the first snippet typed is the baseline.
+    /// Index of its variant, then its first slot: blocks are shuffled, and the first snippet typed
+    /// is the baseline.
     order: (Option<usize>, u32),
 }
 
-/// Those of a part of a session.
+/// Finds the optimized-away snippets in a part of a session.
 pub(super) fn folded_groups(part: &Session) -> Vec<FoldedGroup> {
     let is_marked = |run: &Run| run.notes.iter().any(|note| note == Snippet::FOLDED);
     if !part.runs.iter().any(is_marked) {
@@ -44,7 +46,7 @@ pub(super) fn folded_groups(part: &Session) -> Vec<FoldedGroup> {
     .collect()
 }
 
-/// A sentence that names the snippets that the compiler has probably removed, if there are any.
+/// Warning that names the snippets that were probably optimized away, if any.
 pub(super) fn folded(groups: &[FoldedGroup]) -> Option<String> {
     let mut groups: Vec<&FoldedGroup> = groups.iter().collect();
     groups.sort_by_key(|group| group.order);
@@ -64,7 +66,7 @@ pub(super) fn folded(groups: &[FoldedGroup]) -> Option<String> {
     })
 }
 
-/// The cases and variants of a part that were probably removed by their compiler.
+/// Cases and variants of a part that were probably optimized away.
 pub(super) fn folded_sides(part: &Session) -> Vec<(Arc<Case>, Arc<str>)> {
     let is_marked = |run: &&Run| run.notes.iter().any(|note| note == Snippet::FOLDED);
     let mut found: Vec<(Arc<Case>, Arc<str>)> = Vec::new();
@@ -79,7 +81,7 @@ pub(super) fn folded_sides(part: &Session) -> Vec<(Arc<Case>, Arc<str>)> {
     found
 }
 
-/// Says so of every row of a comparison in which one side was probably removed by its compiler.
+/// Notes rows of a comparison in which one side was probably optimized away.
 pub(super) fn mark_folded(folded: &[(Arc<Case>, Arc<str>)], comparison: &mut Comparison) {
     if folded.is_empty() {
         return;
@@ -111,12 +113,12 @@ pub(super) fn ordered(session: &Session) -> Vec<Group<'_>> {
     groups
 }
 
-/// The place of a variant among those of its session.
+/// Index of a variant in its session.
 fn place(session: &Session, variant: &str) -> Option<usize> {
     session.variants.iter().position(|one| one.name == variant)
 }
 
-/// ` size=10`: the parameters of the snippet's text, which tell cases of one snippet apart.
+/// ` size=10`: the parameters of the snippet's text, which distinguish its cases.
 fn values(case: &Case) -> String {
     let own = case.values.iter();
     let own = own.filter(|(name, _)| !matches!(name.as_str(), "code" | "concurrency"));

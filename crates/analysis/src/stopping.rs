@@ -1,7 +1,7 @@
-//! When a case needs no more runs.
+//! Decides when a case needs no more runs.
 //!
-//! Decides by the same interim analyses that the analysis of the finished session uses, so that what
-//! ended the measuring is what will be reported. It must not know what a run costs. Start at
+//! Uses the same interim analyses as the analysis of the finished session, so that what ended the
+//! measuring is what will be reported. Does not know what a run costs. Start at
 //! [`StopRule::decided`].
 
 use crate::builds::independent_values;
@@ -15,15 +15,15 @@ use crate::{Settings, summary};
 use speedwell_model::{Design, Metric, Run};
 use std::collections::HashMap;
 
-/// Runs below which no precision is believed.
+/// Minimum number of runs to trust a precision.
 const FEWEST_RUNS: usize = 4;
 
-/// Tells, after each block, which cases have their question answered.
+/// Decides after each block which cases are settled.
 #[derive(Debug, Clone)]
 pub struct StopRule {
     question: Question,
     metrics: Vec<String>,
-    /// Whether figures are shown, and thus corrected for each other, that do not decide.
+    /// Whether metrics that do not decide are shown, and so take part in the correction.
     all_metrics: bool,
 }
 
@@ -31,13 +31,13 @@ pub struct StopRule {
 enum Question {
     /// Does every candidate differ from the baseline?
     Change(Box<Change>),
-    /// Is the value of the only variant known well enough?
+    /// Is the value of the only variant known precisely enough?
     Precision(Box<Precision>),
-    /// Do the counts of every variant agree from run to run?
+    /// Do the counts of every variant agree between runs?
     Count,
 }
 
-/// A session of one variant while it is measured.
+/// Stopping state of a session with one variant.
 #[derive(Debug, Clone)]
 struct Precision {
     share: f64,
@@ -45,14 +45,14 @@ struct Precision {
     design: Design,
 }
 
-/// The comparisons of a session while it is measured.
+/// Stopping state of a session with comparisons.
 #[derive(Debug, Clone)]
 struct Change {
     policy: Policy,
     design: Design,
     baseline: String,
     decision: SequentialDecision,
-    /// Places in the replay by case, candidate and metric.
+    /// Index in the replay by case, candidate and metric.
     places: HashMap<[String; 3], usize>,
 }
 
@@ -63,8 +63,8 @@ struct Next {
     seed: u64,
 }
 
-/// The metrics that decide; with `all` it is the primary one, lest a figure that never settles
-/// keep the others measuring.
+/// Metrics that decide. With `all` only the primary one does, because another that never settles
+/// would prolong the measuring for the rest.
 fn deciding(settings: &Settings) -> Vec<String> {
     if settings.wants_all_metrics() {
         Vec::new()
@@ -74,7 +74,7 @@ fn deciding(settings: &Settings) -> Vec<String> {
 }
 
 impl StopRule {
-    /// A rule for comparisons under `design`.
+    /// Creates a rule for comparisons under `design`.
     ///
     /// A design with a fixed number of runs is never decided early.
     pub fn new(design: &Design, settings: &Settings) -> StopRule {
@@ -101,11 +101,11 @@ impl StopRule {
         }
     }
 
-    /// A rule for a session of one variant: it is satisfied when half of the interval of the mean
-    /// is at most `share` of the mean, after at least 4 runs.
+    /// Creates a rule for a session of one variant, which is settled when half of the interval of
+    /// the mean is at most `share` of the mean, after at least 4 runs.
     ///
-    /// Stopping at the first narrow interval makes it a little too narrow; the figures of such a
-    /// session claim precision, not a difference.
+    /// Stopping at the first narrow interval makes it slightly too narrow; such a session claims
+    /// precision, not a difference.
     pub fn precision(share: f64, design: &Design, settings: &Settings) -> StopRule {
         let precision = Precision {
             share,
@@ -119,10 +119,12 @@ impl StopRule {
         }
     }
 
-    /// Which cases need no more runs, given all finished runs of all variants for each.
+    /// Returns, for each case, whether it needs no more runs, given all finished runs of all its
+    /// variants.
     ///
-    /// To be called after each block with the cases that are still open; cheap except at a look. What was said of other
-    /// cases earlier is remembered, as all cases of a session are corrected for each other.
+    /// Call this after each block with the cases that are still open; it is cheap except at a look.
+    /// Results of other cases are remembered, because all cases of a session are corrected
+    /// together.
     pub fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool> {
         let metrics: Vec<Vec<String>> = cases
             .iter()
@@ -175,7 +177,7 @@ impl Change {
             .collect()
     }
 
-    /// The comparisons of one case that join the family or have reached a look.
+    /// Prepares the comparisons of one case that join the family or have reached a look.
     fn prepare(&mut self, runs: &[Run], metrics: &[String], next: &mut Vec<Next>) {
         let Some(id) = runs.first().map(|run| run.case.id()) else {
             return;
@@ -192,7 +194,7 @@ impl Change {
             for metric in metrics {
                 let key = [id.clone(), (*name).to_owned(), metric.clone()];
                 let place = self.places.get(&key).copied();
-                // Answers change at looks only, and most calls come between them.
+                // Answers change only at looks, and most calls come between them.
                 if place.is_some_and(|place| !self.is_due(place, comparable)) {
                     continue;
                 }
@@ -209,7 +211,7 @@ impl Change {
         }
     }
 
-    /// Whether a comparison of `runs` runs a side may have reached its next look.
+    /// Whether a comparison with `runs` runs a side may have reached its next look.
     fn is_due(&self, place: usize, runs: usize) -> bool {
         let looks = self
             .policy
@@ -221,7 +223,7 @@ impl Change {
         !self.decision.has_ended(place) && next.is_some_and(|look| look.n <= runs)
     }
 
-    /// Whether every candidate that has runs has its answer for every metric.
+    /// Whether every candidate with runs has its answer for every metric.
     fn has_ended(&self, runs: &[Run], metrics: &[String]) -> bool {
         let Some(id) = runs.first().map(|run| run.case.id()) else {
             return false;
@@ -242,14 +244,14 @@ impl Change {
     }
 }
 
-/// Names of the metrics that runs have, the primary one first.
+/// Names of the metrics in these runs, the primary one first.
 fn metrics_of(runs: &[Run]) -> Vec<String> {
     let samples = runs.iter().flat_map(|run| &run.samples);
     let names = distinct(samples.map(|sample| &*sample.metric));
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// Runs per side that can be compared, without looking at values.
+/// Comparable runs per side, counted without their values.
 fn comparable(old: &[&Run], new: &[&Run], matching: Matching) -> usize {
     let Some(per_block) = matching.runs_together() else {
         return old.len().min(new.len());
@@ -277,7 +279,7 @@ fn are_precise(runs: &[Run], metrics: &[String], wanted: &Precision) -> bool {
         })
 }
 
-/// Whether all variants have runs enough whose instructions are the same.
+/// Whether all variants have enough runs with equal instruction counts.
 fn are_exact(runs: &[Run]) -> bool {
     let is_exact = |runs: Vec<&Run>| is_exact(&values_of(&runs, Metric::INSTRUCTIONS));
     let variants = distinct(runs.iter().map(|run| &run.variant));
@@ -294,7 +296,7 @@ fn is_precise(runs: &[&Run], metric: &str, share: f64, confidence: f64) -> bool 
         && summary::relative_half_width(&values, confidence).is_some_and(|half| half <= share)
 }
 
-/// The runs that count, by variant, in order of execution.
+/// Runs that count, by variant, in execution order.
 fn by_variant<'r>(runs: &'r [Run], design: &Design) -> Vec<(&'r str, Vec<&'r Run>)> {
     let mut sides: Vec<(&str, Vec<&Run>)> = Vec::new();
     for run in runs {

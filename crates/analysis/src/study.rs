@@ -1,9 +1,9 @@
 //! How a metric depends on one parameter.
 //!
 //! Decides what makes a point (one x value of one line) and which parameters are averaged over.
-//! Cases are aggregated first and runs are resampled within them: pooling the runs of different
-//! cases would count the differences between cases as noise. It must not know charts. Start at
-//! [`study`].
+//! Cases are aggregated first and runs are resampled within them, because pooling the runs of
+//! different cases would count the differences between cases as noise. Does not know charts. Start
+//! at [`study`].
 
 use crate::evidence::mann_whitney_p;
 use crate::grid::{Grid, distinct, values_of};
@@ -26,14 +26,14 @@ use std::sync::Arc;
 /// Share of the variance within points from which a parameter should not be averaged over.
 pub const LARGE_SHARE: f64 = 0.5;
 
-/// Studies how the first requested metric depends on the parameter `x_axis`, with one line per
+/// Analyzes how the first requested metric depends on the parameter `x_axis`, with one line per
 /// value of `by`: another parameter, `variant` or `benchmark`.
 ///
-/// A session of several variants gets a line for each unless `by` says otherwise.
+/// A session of several variants gets one line per variant unless `by` is given.
 ///
 /// # Errors
-/// When `x_axis` or `by` is not a parameter of any case, the metric is unknown, or there are no
-/// runs; the message names what there is.
+/// If `x_axis` or `by` is not a parameter of any case, the metric is unknown, or there are no runs;
+/// the message lists what exists.
 pub fn study(
     session: &Session,
     x_axis: &str,
@@ -109,7 +109,7 @@ fn aggregated(
     all
 }
 
-/// Per line, the slope of the logarithm of the mean over the logarithm of x.
+/// Slope of log mean over log x, per line.
 fn exponents(points: &[super::StudyPoint]) -> Vec<(String, Option<f64>)> {
     let by_line = points.chunk_by(|a, b| a.line == b.line);
     by_line
@@ -122,7 +122,7 @@ fn exponents(points: &[super::StudyPoint]) -> Vec<(String, Option<f64>)> {
         .collect()
 }
 
-/// The error message for a name that is not a parameter.
+/// Error for a name that is not a parameter.
 fn unknown(name: &str, keys: &[Key]) -> anyhow::Error {
     let parameters: Vec<String> = keys.iter().map(Key::name).collect();
     if parameters.is_empty() {
@@ -136,7 +136,7 @@ fn unknown(name: &str, keys: &[Key]) -> anyhow::Error {
     }
 }
 
-/// The warning for cases that lack a parameter.
+/// Warning about cases that lack a parameter.
 fn without(cases: usize, name: &str) -> String {
     format!(
         "{} without '{name}' left out.",
@@ -144,19 +144,19 @@ fn without(cases: usize, name: &str) -> String {
     )
 }
 
-/// Something by which cells differ.
+/// A property by which cells differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Key {
-    /// A parameter of the case.
+    /// Parameter of the case.
     Parameter(String),
-    /// The name of the benchmark.
+    /// Benchmark name.
     Benchmark,
-    /// The variant.
+    /// Variant name.
     Variant,
 }
 
 impl Key {
-    /// Its word on the command line.
+    /// Name on the command line.
     pub fn name(&self) -> String {
         match self {
             Key::Parameter(name) => name.clone(),
@@ -165,7 +165,7 @@ impl Key {
         }
     }
 
-    /// Its value in a cell; empty where the case lacks the parameter.
+    /// Value in a cell; empty if the case lacks the parameter.
     pub fn value_in(&self, cell: &Cell) -> String {
         match self {
             Key::Parameter(name) => cell.case.value(name).map_or(String::new(), Value::plain),
@@ -175,14 +175,14 @@ impl Key {
     }
 }
 
-/// What the x axis and the lines are.
+/// The x axis and the property that separates lines.
 pub(super) struct Axes {
     pub x: String,
     pub by: Option<Key>,
 }
 
 impl Axes {
-    /// Finds the two among what the cases have.
+    /// Resolves the axes by name.
     pub fn new(grid: &Grid<'_>, x: &str, by: Option<&str>) -> anyhow::Result<Axes> {
         let keys = keys(grid);
         let parameters: Vec<Key> = keys
@@ -220,7 +220,7 @@ impl Axes {
     }
 }
 
-/// Everything by which the cells of a session may differ: parameters by first appearance, then
+/// Properties by which the cells of a session may differ: parameters by first appearance, then
 /// benchmark and variant.
 pub(super) fn keys(grid: &Grid<'_>) -> Vec<Key> {
     let values = grid.cases.iter().flat_map(|case| &case.case.values);
@@ -245,7 +245,7 @@ pub(super) struct Point<'a> {
 }
 
 impl Point<'_> {
-    /// All runs of all cells.
+    /// Values of all runs in all cells.
     pub fn pooled(&self) -> Vec<f64> {
         self.cells
             .iter()
@@ -254,7 +254,7 @@ impl Point<'_> {
     }
 }
 
-/// The cells that have an x value and runs with a value of the metric.
+/// Cells with an x value and at least one value of the metric.
 pub(super) fn cells(
     grid: &Grid<'_>,
     axes: &Axes,
@@ -289,7 +289,7 @@ pub(super) fn cells(
     cells
 }
 
-/// Gathers cells into points, line by line.
+/// Groups cells into points, line by line.
 pub(super) fn points<'a>(cells: &'a [Cell], axes: &Axes) -> Vec<Point<'a>> {
     let lines = distinct(cells.iter().map(|cell| axes.line(cell)));
     let mut points: Vec<Point<'a>> = Vec::new();
@@ -317,7 +317,7 @@ pub(super) fn points<'a>(cells: &'a [Cell], axes: &Axes) -> Vec<Point<'a>> {
     points
 }
 
-/// The different values of a key.
+/// Distinct values of a key.
 pub(super) fn levels(points: &[Point<'_>], of: &impl Fn(&Cell) -> String) -> Vec<String> {
     let mut levels: Vec<String> = points
         .iter()
@@ -329,7 +329,7 @@ pub(super) fn levels(points: &[Point<'_>], of: &impl Fn(&Cell) -> String) -> Vec
     levels
 }
 
-/// Eta squared of a key within points; `None` when nothing varies within points.
+/// Eta squared of a key within points; `None` if nothing varies within points.
 pub(super) fn explained(points: &[Point<'_>], of: &impl Fn(&Cell) -> String) -> Option<f64> {
     let groups = |point: &Point<'_>| {
         let mut groups: BTreeMap<String, Vec<f64>> = BTreeMap::new();
@@ -341,13 +341,13 @@ pub(super) fn explained(points: &[Point<'_>], of: &impl Fn(&Cell) -> String) -> 
     eta_squared(&points.iter().map(groups).collect::<Vec<_>>())
 }
 
-/// Resamples: the ends of a 95 % interval then rest on 50 values each.
+/// Resamples; each end of a 95 % interval then rests on 50 values.
 const DRAWS: usize = 2_000;
-/// Skewness from which a mean is a doubtful summary, as in the scatter analysis of Node.js core.
+/// Skewness above which a mean is a doubtful summary, as in the scatter analysis of Node.js core.
 const SKEWED: f64 = 1.0;
 
 /// Mean over cases of the mean over runs, with a percentile interval that resamples the runs of
-/// every case; without one (low = high = mean) where no case has two runs.
+/// each case; without interval (low = high = mean) if no case has two runs.
 pub(super) fn draw(point: &Point<'_>, confidence: f64, seed: u64) -> StudyPoint {
     let pooled = point.pooled();
     let mean = interval(point, confidence, seed);
@@ -399,12 +399,12 @@ fn interval(point: &Point<'_>, confidence: f64, seed: u64) -> Estimate {
     }
 }
 
-/// A p value that no step can go below makes the test pointless.
+/// Smallest possible p value above which the test is pointless.
 const POINTLESS: f64 = 0.05;
-/// A p value that no step can go below leaves no room for many steps.
+/// Smallest possible p value above which many steps cannot be corrected for.
 const TIGHT: f64 = 0.005;
 
-/// The steps between neighbouring points of each line.
+/// Steps between neighboring points of each line.
 pub(super) fn steps(points: &[Point<'_>], drawn: &[StudyPoint]) -> Vec<StudyStep> {
     let neighbours = points.windows(2).zip(drawn.windows(2));
     let same_line = |(pair, _): &(&[Point<'_>], &[StudyPoint])| pair[0].line == pair[1].line;
@@ -434,7 +434,7 @@ fn step(points: &[Point<'_>], drawn: &[StudyPoint]) -> StudyStep {
     }
 }
 
-/// A warning when the steps with the fewest runs cannot reach a small p value.
+/// Warns if the steps with the fewest runs cannot reach a small p value.
 pub(super) fn on_reachable_p(points: &[Point<'_>]) -> Option<String> {
     let runs = |point: &Point<'_>| point.pooled().len();
     let steps = points
@@ -443,7 +443,7 @@ pub(super) fn on_reachable_p(points: &[Point<'_>]) -> Option<String> {
     reachable_p(steps.map(|pair| (runs(&pair[0]), runs(&pair[1]))))
 }
 
-/// The same for steps that are known by their numbers of runs.
+/// The same for steps given by their numbers of runs.
 pub fn reachable_p(steps: impl Iterator<Item = (usize, usize)>) -> Option<String> {
     let (smallest, a, b) = steps
         .map(|(a, b)| (smallest_p(a, b), a, b))

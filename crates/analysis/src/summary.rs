@@ -1,7 +1,6 @@
-//! One series in figures.
+//! Summary of one series.
 //!
-//! Decides centre, spread and remarks of the runs of one case, variant and metric. It must not
-//! compare.
+//! Decides center, spread and notes for the runs of one case, variant and metric. Compares nothing.
 
 use crate::CaseSummary;
 use crate::builds::independent_values;
@@ -15,7 +14,7 @@ use speedwell_stats::describe::{coefficient_of_variation, mean, median, outliers
 use speedwell_stats::interval::{mean_t, median_binomial};
 use std::sync::Arc;
 
-/// Summaries of every case, variant and metric, in this order of nesting.
+/// Summaries by case, then variant, then metric.
 pub(super) fn summaries(
     grid: &Grid<'_>,
     metrics: &[&Metric],
@@ -36,7 +35,7 @@ pub(super) fn summaries(
     all
 }
 
-/// Describes one series; `None` when no run has a value.
+/// Summarizes one series; `None` if no run has a value.
 fn summarise(
     case: &Arc<Case>,
     variant: &Arc<str>,
@@ -57,7 +56,7 @@ fn summarise(
         case: case.clone(),
         variant: variant.clone(),
         metric: metric.clone(),
-        // A mere point where even the extremes do not bound the median.
+        // Without an interval if even the extremes do not bound the median.
         center: estimate(
             median(&independent),
             median_binomial(&independent, confidence),
@@ -80,24 +79,24 @@ fn summarise(
     Some(summary)
 }
 
-/// A figure with its interval; a mere point without one.
+/// Combines a value and its interval; without one, low = high = value.
 pub(crate) fn estimate(value: f64, interval: Option<Interval>) -> Estimate {
     let (low, high) = interval.map_or((value, value), |ends| (ends.low, ends.high));
     Estimate { value, low, high }
 }
 
-/// Half of the interval of the mean (Student's) as a share of the mean.
+/// Half of Student's interval of the mean, as a share of the mean.
 pub(super) fn relative_half_width(values: &[f64], confidence: f64) -> Option<f64> {
     let interval = mean_t(values, confidence)?;
     finite(interval.half_width() / mean(values).abs())
 }
 
-/// The statistics crate says NaN where a figure is undefined.
+/// The statistics crate returns NaN for undefined values.
 pub fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// Remarks on one series, to be called when its figures are known.
+/// Notes on one series, based on its computed figures.
 fn of_summary(summary: &CaseSummary, lost: usize, order: Order) -> Vec<String> {
     let mut notes = Vec::new();
     let runs = summary.runs.len();

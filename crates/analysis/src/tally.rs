@@ -1,44 +1,45 @@
-//! What all runs of a session say together, counted so that no run needs to stay in memory.
+//! Counters over all runs of a session, so that no run needs to stay in memory.
 //!
-//! Decides which threats to a session are worth a sentence. Start at [`Tally::add`], then [`Tally::warnings`].
+//! Decides which threats to a session deserve a warning. Start at [`Tally::add`], then
+//! [`Tally::warnings`].
 
 use crate::disturbed::too_busy;
 use crate::snippet_runs::{self, FoldedGroup};
 use crate::warnings::{counted, list};
 use speedwell_model::{Environment, Failure, Run, Session, Snippet, State, Step};
 
-/// Share of failed runs from which what is left may be a selection.
+/// Share of failed runs from which the rest may be a biased selection.
 const MANY_FAILURES: f64 = 0.05;
 
-/// What was counted so far.
+/// Counters so far.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    /// Runs.
+    /// Number of runs.
     pub runs: usize,
-    /// Those that a rule put aside.
+    /// Number of runs rejected by a rule.
     rejected: usize,
-    /// Remarks that every run has.
+    /// Notes shared by all runs.
     shared: Vec<String>,
-    /// Snippets that their compiler has probably removed.
+    /// Snippets that the compiler has probably optimized away.
     folded: Vec<FoldedGroup>,
 }
 
 impl Tally {
-    /// Of a session in one piece.
+    /// Counts a session in one piece.
     pub fn of(session: &Session) -> Tally {
         let mut tally = Tally::default();
         tally.add(session);
         tally
     }
 
-    /// Adds a part of a session. The first part begins with the first run of the session.
+    /// Adds a part of a session. The first part must begin with the first run of the session.
     pub fn add(&mut self, part: &Session) {
         let is_rejected = |run: &&Run| run.disturbed.is_some();
         self.rejected += part.runs.iter().filter(is_rejected).count();
         let mut runs = part.runs.iter();
         if self.runs == 0 {
             let notes = runs.next().into_iter().flat_map(|first| &first.notes);
-            // What is true of a snippet is said with its name.
+            // Notes about a snippet are reported with its name.
             let kept = notes.filter(|note| *note != Snippet::FOLDED);
             self.shared = kept.cloned().collect();
         }
@@ -49,12 +50,12 @@ impl Tally {
         self.runs += part.runs.len();
     }
 
-    /// Whether a remark is true of every run and therefore said once.
+    /// Whether a note applies to every run and is therefore reported once.
     pub fn is_shared(&self, note: &String, session: &Session) -> bool {
         self.shared_by_all(session).contains(note)
     }
 
-    /// An importer has told them already.
+    /// Importers report shared notes themselves.
     fn shared_by_all(&self, session: &Session) -> &[String] {
         if session.state == State::Imported || self.runs < 2 {
             return &[];
@@ -62,12 +63,12 @@ impl Tally {
         &self.shared
     }
 
-    /// Whether so many runs were put aside that the machine is too busy; a sentence.
+    /// Warns if so many runs were rejected that the machine is too busy.
     pub fn too_busy(&self, session: &Session) -> Option<String> {
         too_busy(&session.design, self.rejected, self.runs)
     }
 
-    /// Why a gate cannot judge the session: it is not whole.
+    /// Why a gate cannot judge the session: it is incomplete.
     pub fn gate_obstacle(&self, session: &Session, label: Option<&str>) -> Option<String> {
         let name = label.map_or("the session".to_owned(), |label| format!("'{label}'"));
         match session.state {
@@ -80,7 +81,8 @@ impl Tally {
         }
     }
 
-    /// Threats to the figures of the session, of which all runs were added; `label` names it where there are several.
+    /// Warnings about the figures of the session, once all runs were added; `label` names it if
+    /// there are several.
     pub fn warnings(&self, session: &Session, label: Option<&str>) -> Vec<String> {
         let name = label.map_or("The session".to_owned(), |label| format!("'{label}'"));
         let mut warnings = Vec::new();

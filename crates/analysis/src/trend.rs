@@ -1,10 +1,11 @@
-//! The course of a series along a line of revisions: its levels, and where they change.
+//! Trend of a series along a line of revisions: its levels, and where they change.
 //!
-//! Decides which points are searched, what counts as the same work, and which change of today is the one that people know
-//! by a number. Where the evidence comes from is in `speedwell_stats::trend`. Start at [`trend`].
+//! Decides which points are searched, what counts as the same work, and which current change
+//! corresponds to a numbered one. The detector is in `speedwell_stats::trend`. Start at [`trend`].
 
 use speedwell_model::{Better, Change, ChangeState, Estimate, Judgement, Point, Revision, Verdict};
-use speedwell_stats::interval::Interval;
+use speedwell_stats::describe::median;
+use speedwell_stats::interval::{Interval, median_binomial};
 use speedwell_stats::trend::{
     self as search, Evidence, FIRST_SUSPICION, Measured, Series, Shape, Unsearchable, Walk,
 };
@@ -12,98 +13,101 @@ use std::collections::{BTreeMap, HashMap};
 use std::f64::consts::FRAC_PI_2;
 use std::sync::Arc;
 
-/// Confidence of the band of a level.
+/// Confidence level of a level's band.
 const CONFIDENCE: f64 = 0.95;
 
-/// A change keeps its number while its border moves by no more positions.
+/// A change keeps its number if its border moves by at most this many positions.
 pub(crate) const SAME_BORDER: u32 = 3;
 
-/// So many points after a change are what "the smallest change that would show" is about.
+/// Number of points after a change for which "smallest visible change" is computed.
 const VISIBLE_AFTER: usize = 20;
 
 /// A point on its line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrendPoint {
-    /// The number of the session.
+    /// Session number.
     pub session: i64,
-    /// When the session began, in milliseconds since the Unix epoch.
+    /// Start of the session, in milliseconds since the Unix epoch.
     pub at_unix_ms: i64,
-    /// The code.
+    /// Revision measured.
     pub revision: Arc<Revision>,
-    /// Place of the revision on the line.
+    /// Position of the revision on the line.
     pub position: u32,
-    /// The machine, as a number that the same machine always has.
+    /// Number that identifies the machine.
     pub machine: u32,
-    /// What was measured.
+    /// Measured values.
     pub point: Point,
 }
 
 impl TrendPoint {
-    /// Whether changes are looked for in it.
+    /// Whether the point takes part in the search for changes.
     pub fn is_searched(&self) -> bool {
         self.point.kind.is_searched() && !self.point.is_dirty
     }
 }
 
-/// The stretch between two changes.
+/// A level: the points between two changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Level {
     /// Index of its first point.
     pub first: usize,
     /// Index of its last point.
     pub last: usize,
-    /// Its mean with the band that points of it, with their runs, support.
+    /// Mean with a band, based on the points and their runs.
     pub value: Estimate,
-    /// The same for each machine, where several measured.
+    /// The same for each machine, if several measured.
     pub by_machine: Vec<(u32, Estimate)>,
-    /// Whether its points were searched. Else a line through them would claim that nothing has changed between them.
+    /// Whether its points were searched. If not, a line through them would wrongly claim that
+    /// nothing changed.
     pub is_claimed: bool,
 }
 
-/// What the search can say.
+/// Result of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Search {
-    /// It looked at every point.
+    /// All points were searched.
     Done,
-    /// So many points are missing until a first suspicion is possible.
+    /// Number of points missing until a change can be suspected.
     TooShort(usize),
-    /// Too many values are not positive numbers.
+    /// Too many values are negative or not finite.
     Impossible(Unsearchable),
 }
 
 /// A series along a line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trend {
-    /// Its points, in the order of the line.
+    /// Points, in line order.
     pub points: Vec<TrendPoint>,
-    /// Its levels, in the order of the line; those of other work first.
+    /// Levels, in line order; those of other work come first.
     pub levels: Vec<Level>,
-    /// Its changes, the newest last.
+    /// Changes, the newest last.
     pub changes: Vec<Change>,
     /// Whether the newest points could be searched.
     pub search: Search,
-    /// The smallest change, as a ratio above 1, that would be suspected some 20 points later.
+    /// Smallest change, as a ratio above 1, that would be suspected within about 20 points.
     pub smallest_visible: Option<f64>,
-    /// Standard deviation of sessions beyond what their runs explain, on the scale of logarithms.
+    /// Standard deviation of sessions in logarithms, beyond what their runs explain.
     pub between_sessions: Option<f64>,
-    /// Standard deviation that the runs of a session leave in its point, on the same scale: a median over sessions.
+    /// Standard deviation of a session's point due to its runs, in logarithms: the median over
+    /// sessions.
     pub within_sessions: Option<f64>,
-    /// The newest point over the median of the last 40, where it lies beyond all of them: worth measuring again.
+    /// The newest point divided by the median of the last 40, if it lies beyond all of them and is
+    /// worth measuring again.
     pub first_beyond: Option<f64>,
-    /// Index of the point from which on another machine measured, so that a change there could not be seen.
+    /// Index of the point from which on another machine measured, which hides any change there.
     pub machine_swap: Option<usize>,
-    /// Indices of points with which other work begins: the benchmark itself was changed.
+    /// Indexes of points at which the benchmark itself changed.
     pub new_work: Vec<usize>,
 }
 
-/// The course of a series, searched. Points may come in any order; `known` are the changes that have a number.
-/// With `same_work`, a change of the benchmark itself begins nothing new.
+/// Searches a series for changes. Points may come in any order; `known` holds the numbered changes.
+/// With `same_work`, a change of the benchmark itself does not start a new trend.
 pub fn trend(points: Vec<TrendPoint>, known: &[Change], same_work: bool) -> Trend {
     trend_from(points, known, same_work, &mut Vec::new())
 }
 
-/// The same, going on where the search of each work ended before, as `walks` say; afterwards they say where it ends now. What
-/// they say of other points than these counts for nothing.
+/// Like [`trend`], but resumes the search of each work from the detector states in `walks` and
+/// updates them. States that belong to other points are ignored.
 pub fn trend_from(
     mut points: Vec<TrendPoint>,
     known: &[Change],
@@ -134,8 +138,8 @@ pub fn trend_from(
     trend
 }
 
-/// Indices of the searched points that measure the same, for each work by its first point. What is not known to differ is
-/// the same.
+/// Indexes of the searched points that measure the same work, grouped by first point. Unknown work
+/// counts as the same.
 fn by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
     let mut groups: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
     let works = known_works(points);
@@ -150,8 +154,8 @@ fn by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
     groups.into_iter().map(|(_, members)| members).collect()
 }
 
-/// The work of every point. One that was measured before its work was noted is taken for that of the point after it, and the
-/// last ones for that of the point before them.
+/// Work of each point. Points measured before work was recorded are attributed to the next known
+/// work, the last ones to the one before them.
 fn known_works(points: &[TrendPoint]) -> Vec<Option<&str>> {
     let mut works: Vec<Option<&str>> = points
         .iter()
@@ -166,7 +170,7 @@ fn known_works(points: &[TrendPoint]) -> Vec<Option<&str>> {
     works
 }
 
-/// The uncertainty that the runs of a session leave in the logarithm of its median, as a variance; 0 where it is unknown.
+/// Variance of the logarithm of a session's median due to its runs; 0 if unknown.
 fn variance(point: &Point) -> f64 {
     let spread = point.spread.unwrap_or(0.0);
     FRAC_PI_2 * spread * spread / f64::from(point.runs.max(1))
@@ -175,11 +179,11 @@ fn variance(point: &Point) -> f64 {
 fn within_sessions(points: &[TrendPoint]) -> Option<f64> {
     let known = points.iter().filter(|point| point.point.spread.is_some());
     let deviations: Vec<f64> = known.map(|point| variance(&point.point).sqrt()).collect();
-    Some(speedwell_stats::describe::median(&deviations)).filter(|median| median.is_finite())
+    Some(median(&deviations)).filter(|median| median.is_finite())
 }
 
 impl Trend {
-    /// Place of a revision on the line, if it has a point.
+    /// Position of a revision on the line, if it has a point.
     pub fn position(&self, revision: &str) -> Option<u32> {
         let point = self
             .points
@@ -188,15 +192,27 @@ impl Trend {
         point.map(|point| point.position)
     }
 
-    /// The fewest and the most runs of a point that was searched.
+    /// The levels before and after a change from zero, which has no percentage: `None` for every other change.
+    pub fn from_zero(&self, change: &Change) -> Option<[Estimate; 2]> {
+        if change.ratio.value.is_finite() {
+            return None;
+        }
+        let border = self.position(&change.after)?;
+        let is_after = |level: &&Level| self.points[level.first].position >= border;
+        let new = self.levels.iter().position(|level| is_after(&level))?;
+        let old = new.checked_sub(1)?;
+        Some([old, new].map(|at| self.levels[at].value))
+    }
+
+    /// Fewest and most runs of a searched point.
     pub fn runs(&self) -> Option<[u32; 2]> {
         let searched = self.points.iter().filter(|point| point.is_searched());
         let runs = searched.map(|point| point.point.runs);
         Some([runs.clone().min()?, runs.max()?])
     }
 
-    /// The newest point as a change, where it lies beyond all of the last 40: no search found it, so its size is that of one
-    /// point, and only measuring again can tell whether it is there.
+    /// The newest point as a change, if it lies beyond all of the last 40. It was not found by the
+    /// search, so its size rests on one point, and only measuring again can confirm it.
     pub fn change_of_newest(&self) -> Option<Change> {
         let ratio = self.first_beyond?;
         let mut searched = self.points.iter().filter(|point| point.is_searched()).rev();
@@ -226,13 +242,13 @@ impl Trend {
         })
     }
 
-    /// Whether anything could be searched.
+    /// Whether the search was possible.
     pub fn is_searched(&self) -> bool {
         self.search == Search::Done
     }
 
-    /// Searches the points of one work, and notes what is known of it: of the newest work in the end. Adds where the search
-    /// ends.
+    /// Searches the points of one work and records what it finds; the newest work comes last.
+    /// Appends the detector state.
     fn search_group(
         &mut self,
         group: &[usize],
@@ -309,7 +325,7 @@ impl Trend {
         }
     }
 
-    /// Adds the levels between `borders`, which are places in `group`.
+    /// Adds the levels between `borders`, which are indexes into `group`.
     fn add_levels(&mut self, group: &[usize], borders: &[usize]) {
         let ends = borders.iter().copied().chain([group.len()]);
         let starts = [0].into_iter().chain(borders.iter().copied());
@@ -337,12 +353,20 @@ impl Trend {
         }
     }
 
-    /// The mean of these points with its band; `None` if none has a logarithm.
+    /// Mean of these points with its band, or the median if some are zero; `None` if none can be
+    /// searched.
     fn level(&self, stretch: &[usize], between: Option<f64>) -> Option<Estimate> {
+        let values = stretch.iter().map(|&at| self.points[at].point.value);
+        let values: Vec<f64> = values
+            .filter(|value| *value >= 0.0 && value.is_finite())
+            .collect();
+        if values.contains(&0.0) {
+            return Some(median_level(&values));
+        }
         let measured = stretch.iter().filter_map(|&at| self.measured(at));
         let measured: Vec<Measured> = measured.collect();
         let level = search::weighted_level(&measured, between.unwrap_or(0.0), CONFIDENCE);
-        // All values are alike, or there is one: a level without a band.
+        // All values are equal or there is only one: a level without a band.
         let Some(level) = level else {
             let only = measured.first()?.log.exp();
             return Some(Estimate {
@@ -381,7 +405,7 @@ impl Trend {
         })
     }
 
-    /// The points of each stretch by machine.
+    /// Points of each stretch, by machine.
     fn by_machine(&self, stretches: &[&[usize]]) -> Vec<Vec<Measured>> {
         let mut groups: Vec<Vec<Measured>> = Vec::new();
         for stretch in stretches {
@@ -399,8 +423,19 @@ impl Trend {
     }
 }
 
-/// The changes of today, with what is known of those that were there before. One that was judged or measured again never
-/// vanishes.
+/// The median of these values with its band, which is without width where they are too few for one.
+fn median_level(values: &[f64]) -> Estimate {
+    let value = median(values);
+    let ends = median_binomial(values, CONFIDENCE);
+    let Interval { low, high } = ends.unwrap_or(Interval {
+        low: value,
+        high: value,
+    });
+    Estimate { value, low, high }
+}
+
+/// Current changes, merged with what is known of earlier ones. A change that was triaged or
+/// measured again never disappears.
 fn with_numbers(trend: &Trend, found: Vec<Change>, known: &[Change]) -> Vec<Change> {
     let mut left: Vec<&Change> = known.iter().collect();
     let mut all: Vec<Change> = Vec::new();
@@ -431,13 +466,13 @@ fn with_numbers(trend: &Trend, found: Vec<Change>, known: &[Change]) -> Vec<Chan
     all
 }
 
-/// A change as it is seen today, with its number and all that measuring again and people said.
+/// A current change with the number, confirmation and triage of its earlier self.
 fn joined(today: Change, known: &Change) -> Change {
     let is_settled = matches!(known.state, ChangeState::Confirmed | ChangeState::Refuted);
     Change {
         number: known.number,
         state: if is_settled { known.state } else { today.state },
-        // What was measured again has no search behind it.
+        // A change that was measured again keeps that result.
         ratio: if is_settled { known.ratio } else { today.ratio },
         confirmed_by: known.confirmed_by,
         judgement: known.judgement,
@@ -448,7 +483,7 @@ fn joined(today: Change, known: &Change) -> Change {
     }
 }
 
-/// Whether a change by `ratio` is for the worse, where changes of less than `threshold`, as a share, do not matter.
+/// Verdict on a change by `ratio`; changes below `threshold`, as a share, do not matter.
 pub fn verdict_of_change(ratio: &Estimate, better: Better, threshold: f64) -> Verdict {
     let limit = 1.0 + threshold;
     let (more, less) = match better {
@@ -472,7 +507,7 @@ pub(crate) mod tests {
     use super::*;
     use speedwell_model::PointKind;
 
-    /// A point of each value at places 0, 1, 2 ...
+    /// Points with these values at positions 0, 1, 2 ...
     pub(crate) fn points(values: impl IntoIterator<Item = f64>) -> Vec<TrendPoint> {
         let point = |(place, value): (u32, f64)| TrendPoint {
             session: i64::from(place),
@@ -496,7 +531,7 @@ pub(crate) mod tests {
         (0..).zip(values).map(point).collect()
     }
 
-    /// Forty values, from `at` on 10 % more.
+    /// Forty values that grow by 10 % at `at`.
     fn step(at: u32) -> Vec<TrendPoint> {
         points((0..40).map(|place: u32| {
             let noise = f64::from(place * 7 % 11) * 0.001;
@@ -555,6 +590,37 @@ pub(crate) mod tests {
         let again = trend(step(20), &[known], false);
         assert_eq!(again.changes[0].state, ChangeState::Confirmed);
         assert_eq!(again.changes[0].ratio, ratio);
+    }
+
+    #[test]
+    fn a_change_from_zero_is_worse_whatever_the_threshold_and_stands_between_its_levels() {
+        let allocs = |place: u32| f64::from(u8::from(place >= 20));
+        let found = trend(points((0..40).map(allocs)), &[], false);
+        let [change] = &found.changes[..] else {
+            panic!("{:?}", found.changes)
+        };
+        assert_eq!(change.state, ChangeState::Found);
+        assert_eq!(
+            verdict_of_change(&change.ratio, Better::Lower, 10.0),
+            Verdict::Worse
+        );
+        let sides = found
+            .from_zero(change)
+            .map(|sides| sides.map(|side| side.value));
+        assert_eq!(sides, Some([0.0, 1.0]));
+        let levels: Vec<f64> = found.levels.iter().map(|level| level.value.value).collect();
+        assert_eq!(levels, [0.0, 1.0]);
+        assert!(found.levels.iter().all(|level| level.is_claimed));
+
+        let back = trend(points((0..40).map(|place| 1.0 - allocs(place))), &[], false);
+        let [change] = &back.changes[..] else {
+            panic!("{:?}", back.changes)
+        };
+        assert_eq!((change.ratio.value, back.from_zero(change)), (0.0, None));
+        assert_eq!(
+            verdict_of_change(&change.ratio, Better::Higher, 0.5),
+            Verdict::Worse
+        );
     }
 
     #[test]

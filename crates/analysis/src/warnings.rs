@@ -1,12 +1,13 @@
-//! Whole sentences about the plan: what the order of runs, the test, their number and the machine do to all verdicts.
+//! Warnings about the plan: how the order and number of runs, the test and the machine affect all
+//! verdicts.
 //!
-//! Changes no figure and takes no part in the verdict.
+//! Changes no figure and no verdict.
 
 use crate::Settings;
 use crate::policy::Policy;
 use speedwell_model::{Better, Calibration, Design, Environment, Metric, Order, Stopping};
 
-/// What the order of execution does to comparisons within a session.
+/// How the execution order affects comparisons within a session.
 pub(super) fn of_order(order: Order) -> Option<String> {
     let text = match order {
         Order::Blocks | Order::Paired => return None,
@@ -25,7 +26,7 @@ pub(super) fn of_order(order: Order) -> Option<String> {
     Some(text.into())
 }
 
-/// That nobody knows whether more or less of a metric is better.
+/// Warns that the good direction of a metric is unknown.
 pub(super) fn of_direction(metric: &Metric) -> Option<String> {
     let name = &metric.name;
     (metric.better == Better::Unknown).then(|| {
@@ -36,7 +37,7 @@ pub(super) fn of_direction(metric: &Metric) -> Option<String> {
     })
 }
 
-/// What it means that the sides are different cases of one session.
+/// Explains the consequences of comparing different cases of one session.
 pub(super) fn of_turns((old, new): (&str, &str), order: Order) -> Option<String> {
     match order {
         Order::Blocks | Order::Paired => Some(format!(
@@ -47,7 +48,7 @@ pub(super) fn of_turns((old, new): (&str, &str), order: Order) -> Option<String>
     }
 }
 
-/// Whether the requested test gave way to another.
+/// Warns if the requested test was replaced by another.
 pub(super) fn of_method(settings: &Settings, policy: &Policy) -> Option<String> {
     let gave_way = settings
         .method
@@ -55,7 +56,7 @@ pub(super) fn of_method(settings: &Settings, policy: &Policy) -> Option<String> 
     gave_way.then(|| "The rank test needs randomised blocks; Mann-Whitney's is used.".into())
 }
 
-/// Whether the user's choices differ from those that were fixed before measuring.
+/// Warns if the user's settings differ from those fixed before measuring.
 pub(super) fn of_plan(design: &Design, settings: &Settings) -> Option<String> {
     let Stopping::Sequential { alpha, delta, .. } = &design.stopping else {
         return None;
@@ -77,7 +78,8 @@ pub(super) fn of_plan(design: &Design, settings: &Settings) -> Option<String> {
     })
 }
 
-/// That a machine sees differences where there are none, or overlooks some; `None` if it does not.
+/// Warns that a machine finds differences where there are none, or overlooks some; `None` if
+/// calibrated.
 pub fn uncalibrated(machine: &Environment, known: &Calibration) -> Option<String> {
     let effect = if known.false_alarms > known.expected_high {
         "differences are seen where there are none"
@@ -98,7 +100,7 @@ pub fn uncalibrated(machine: &Environment, known: &Calibration) -> Option<String
     })
 }
 
-/// Adds the sentences that are not there yet.
+/// Adds the warnings that are not in the list yet.
 pub(super) fn add(warnings: &mut Vec<String>, more: impl IntoIterator<Item = String>) {
     for warning in more {
         if !warnings.contains(&warning) {
@@ -115,12 +117,12 @@ pub(super) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
         .join(", ")
 }
 
-/// A share in percent without the noise of binary fractions.
+/// A share in percent, without binary rounding noise.
 pub(super) fn percent(share: f64) -> f64 {
     (share * 1e8).round() / 1e6
 }
 
-/// A number with the word for one or for many.
+/// Formats a number with the singular or plural noun.
 pub(super) fn counted(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }

@@ -1,26 +1,31 @@
-//! Answers that are withheld because the sides did not measure the same thing.
+//! Answers withheld because the sides did not measure the same thing.
 //!
-//! Decides when the figures of two sides say nothing of the code that is compared: their benchmark has another text on each side,
-//! or a side has loaded the code of the user's checkout in place of its own. Start at [`Withheld::between`].
+//! Decides when the figures of two sides say nothing about the compared code: the benchmark itself
+//! differs, or a side has loaded the code of the user's checkout instead of its own. Start at
+//! [`Withheld::between`]. Only the store knows whether a session is still running, see
+//! [`Findings::withhold`].
 
-use crate::Settings;
+use crate::{Findings, Settings};
 use serde::{Deserialize, Serialize};
-use speedwell_model::{Session, Variant};
+use speedwell_model::{Run, Session, Variant, Verdict};
 use std::fmt;
 
-/// Why there is no answer.
+/// Why an answer is withheld.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Withheld {
-    /// The benchmark has another text on either side.
+    /// The benchmark differs between the sides.
     BenchmarkChanged,
-    /// A side loaded these files of the project from the user's checkout.
+    /// A side loaded these project files from the user's checkout.
     LoadsCheckout {
         /// Whether both sides did.
         is_both: bool,
-        /// The files, from the checkout's root.
+        /// The files, relative to the checkout's root.
         files: Vec<String>,
     },
+    /// The stored session of this number is still measured. Between the planned looks, a verdict would be wrong more often
+    /// than it says.
+    HasNotEnded(i64),
 }
 
 /// One variant of a session.
@@ -28,7 +33,7 @@ pub enum Withheld {
 pub(super) struct Measured<'s> {
     /// The session.
     pub session: &'s Session,
-    /// The name of the variant in it.
+    /// Name of the variant in the session.
     pub variant: &'s str,
 }
 
@@ -38,7 +43,23 @@ impl<'s> Measured<'s> {
         variants.find(|own| own.name == self.variant)
     }
 
-    /// What the benchmark does on this side, by its own part of the text, and by its whole file.
+    /// The files that this side has loaded from the checkout: when its benchmarks were listed, and in runs of this one.
+    fn strays(self, benchmark: &str) -> Vec<String> {
+        let mut files = self.known().map_or(Vec::new(), |own| own.strays.clone());
+        let runs = self.session.runs.iter().filter(|run| {
+            !run.notes.is_empty()
+                && *run.variant == *self.variant
+                && run.case.benchmark == benchmark
+        });
+        for file in runs.flat_map(Run::stray_files) {
+            if files.iter().all(|known| known != file) {
+                files.push(file.to_owned());
+            }
+        }
+        files
+    }
+
+    /// Digests of the benchmark's source on this side: of its own part, and of the whole file.
     fn works(self, benchmark: &str) -> [Option<&'s String>; 2] {
         let own = self.known().and_then(|own| own.work.get(benchmark));
         [own, self.session.design.work.get(benchmark)]
@@ -46,14 +67,13 @@ impl<'s> Measured<'s> {
 }
 
 impl Withheld {
-    /// Why two sides of a benchmark have no answer, if so.
+    /// Why the two sides of a benchmark have no answer, if so.
     pub(super) fn between(
         sides: [Measured<'_>; 2],
         benchmark: &str,
         settings: &Settings,
     ) -> Option<Withheld> {
-        let strays = |side: Measured<'_>| side.known().map_or(Vec::new(), |own| own.strays.clone());
-        let [old, new] = sides.map(strays);
+        let [old, new] = sides.map(|side| side.strays(benchmark));
         if !old.is_empty() || !new.is_empty() {
             let is_both = !old.is_empty() && !new.is_empty();
             let mut files = [old, new].concat();
@@ -62,13 +82,29 @@ impl Withheld {
             return Some(Withheld::LoadsCheckout { is_both, files });
         }
         let [old, new] = sides.map(|side| side.works(benchmark));
-        // A whole file may differ in a part that the benchmark does not use.
+        // Whole files may differ in parts that the benchmark does not use.
         let known = old
             .into_iter()
             .zip(new)
             .find_map(|(old, new)| Some((old?, new?)));
         let is_changed = known.is_some_and(|(old, new)| old != new);
         (is_changed && !settings.with_own_benchmarks).then_some(Withheld::BenchmarkChanged)
+    }
+}
+
+impl Findings {
+    /// Withholds the answers of all comparisons.
+    pub fn withhold(&mut self, why: &Withheld) {
+        for comparison in &mut self.comparisons {
+            (comparison.overall, comparison.is_typical) = (None, false);
+            for row in &mut comparison.rows {
+                row.withheld = Some(why.clone());
+                row.verdict = Verdict::Unclear;
+                row.differs = false;
+                (row.no_verdict, row.decided_at, row.more_runs) = (None, None, None);
+                row.machines = None;
+            }
+        }
     }
 }
 
@@ -84,6 +120,7 @@ impl fmt::Display for Withheld {
                 };
                 write!(f, "{sides} {} of the checkout", files.join(", "))
             }
+            Withheld::HasNotEnded(number) => write!(f, "@{number} has not ended: no verdict yet"),
         }
     }
 }
@@ -91,9 +128,9 @@ impl fmt::Display for Withheld {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gate::{self, FailOn, GateAnswer};
     use crate::{analyse, compare_sources};
     use speedwell_fixtures::Story;
-    use speedwell_model::Verdict;
 
     fn story(works: [&str; 2]) -> Session {
         let value = |variant: &str, run: u32| {
@@ -173,17 +210,47 @@ mod tests {
     }
 
     #[test]
+    fn a_session_that_is_still_measured_has_no_verdict_and_no_gate_can_judge_it() {
+        let mut found = analyse(&story(["one", "one"]), &Settings::default());
+        found.withhold(&Withheld::HasNotEnded(7));
+        let comparison = &found.comparisons[0];
+        assert_eq!((comparison.typical(), comparison.range()), (None, None));
+        for row in &comparison.rows {
+            assert_eq!((row.verdict, row.gated().count()), (Verdict::Unclear, 0));
+        }
+        let outcome = gate::judge(&found, FailOn::Worse, None).unwrap();
+        assert_eq!(outcome.answer(), GateAnswer::CannotJudge);
+        let line = outcome.line();
+        assert!(
+            line.contains("@7 has not ended: no verdict yet in 2 cases"),
+            "{line}"
+        );
+    }
+
+    #[test]
     fn a_side_that_loads_the_checkout_has_no_verdict() {
         let mut session = story(["one", "one"]);
         for variant in &mut session.variants {
             variant.strays = vec!["lib/k.js".to_owned()];
         }
-        let found = answers(&session, &Settings::default());
-        let said: Vec<String> = found
-            .iter()
-            .flat_map(|(_, own)| own)
-            .map(Withheld::to_string)
-            .collect();
-        assert_eq!(said, ["both sides load lib/k.js of the checkout"; 2]);
+        let said = |session: &Session| -> Vec<String> {
+            let found = answers(session, &Settings::default());
+            let withheld = found.iter().flat_map(|(_, own)| own);
+            withheld.map(Withheld::to_string).collect()
+        };
+        assert_eq!(
+            said(&session),
+            ["both sides load lib/k.js of the checkout"; 2]
+        );
+        // Only one side, in one of its runs of one benchmark.
+        let mut session = story(["one", "one"]);
+        let strays = ["lib/a.js", "lib/b.js"].map(str::to_owned);
+        let mut runs = session.runs.iter_mut();
+        let run = runs.rfind(|run| run.case.benchmark == "g/b" && &*run.variant == "new");
+        run.unwrap().notes.push(Run::stray_note(&strays));
+        assert_eq!(
+            said(&session),
+            ["one side loads lib/a.js, lib/b.js of the checkout"]
+        );
     }
 }

@@ -1,10 +1,10 @@
-//! What recording of a run's surroundings costs it, before its start and after its end:
+//! Cost of recording the state of the machine for a run, before its start and after its end:
 //!
 //!     cargo bench -p speedwell-environment --bench recording
 //!
-//! Prints quantiles in microseconds, of wall clock time and of processor time. The migrations of a process are read from
-//! `/proc/PID/sched` when it ends; the file of this process stands for it. Without `--bench` (as under `cargo test
-//! --benches`) it only shows that everything runs.
+//! Prints quantiles in microseconds of wall-clock and CPU time. Process migrations are read from
+//! `/proc/PID/sched` when the process ends; the file of this process represents it. Without
+//! `--bench` (as under `cargo test --benches`) it only verifies that everything works.
 
 use rustix::time::{ClockId, clock_gettime};
 use speedwell_environment::Sensors;
@@ -27,13 +27,13 @@ fn main() {
     });
 }
 
-/// Nanoseconds of a clock.
+/// Current time of a clock in nanoseconds.
 fn now_ns(clock: ClockId) -> f64 {
     let now = clock_gettime(clock);
     now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
 }
 
-/// Prints what `record` costs.
+/// Prints the cost of `record`.
 fn report(name: &str, rounds: usize, record: impl Fn()) {
     const CLOCKS: [(&str, ClockId); 2] = [
         ("wall", ClockId::Monotonic),

@@ -1,8 +1,9 @@
-//! What else the machine is doing: load, pressure, stolen time; at this moment, during an interval, and from one look to
-//! the next.
+//! Other activity on the machine: load, pressure and steal time; now, during an interval, and since
+//! the last snapshot.
 //!
-//! Decides from which pressure on a busy machine is worth a sentence before anything is measured; the same limits judge
-//! the machine in `speedwell doctor`. Start at [`busy_machine`], [`Interval::begin`] and [`Watch::look`].
+//! Defines the pressure above which a busy machine causes a warning before measuring; `speedwell
+//! doctor` uses the same limits. Start at [`busy_machine`], [`Interval::begin`] and
+//! [`Watch::look`].
 
 use crate::neighbours::{self, Neighbour};
 use crate::processors;
@@ -15,19 +16,19 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// Load averages over 1, 5 and 15 minutes.
+/// Returns the load averages over 1, 5 and 15 minutes.
 pub(super) fn load(tree: &Tree) -> Option<[f64; 3]> {
     load_of(&tree.text("/proc/loadavg")?)
 }
 
-/// The same, from the text of its file.
+/// Parses the load averages from the text of their file.
 pub(super) fn load_of(text: &str) -> Option<[f64; 3]> {
     let mut figures = text.split(' ').map_while(|word| word.parse::<f64>().ok());
     let mut next = || figures.next().filter(|figure| figure.is_finite());
     Some([next()?, next()?, next()?])
 }
 
-/// A resource that tasks may have to wait for.
+/// A resource that tasks may wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Resource {
     Cpu,
@@ -36,10 +37,10 @@ pub(super) enum Resource {
 }
 
 impl Resource {
-    /// All of them.
+    /// All resources.
     pub const ALL: [Resource; 3] = [Resource::Cpu, Resource::Memory, Resource::Io];
 
-    /// The kernel's word for it.
+    /// Name of the resource in the kernel.
     pub fn name(self) -> &'static str {
         match self {
             Resource::Cpu => "cpu",
@@ -48,9 +49,9 @@ impl Resource {
         }
     }
 
-    /// Pressure in percent beyond which figures get noisier, and beyond which they are likely to be wrong. Even a
-    /// small pressure on memory means that pages are being reclaimed while we measure, which is worse than waiting
-    /// for a processor now and then.
+    /// Pressure in percent above which results get noisier, and above which they are probably
+    /// wrong. Even low memory pressure means that pages are being reclaimed during the measurement,
+    /// which is worse than occasional waiting for a processor.
     pub fn limits_percent(self) -> (f64, f64) {
         match self {
             Resource::Memory => (1.0, 10.0),
@@ -59,18 +60,18 @@ impl Resource {
     }
 }
 
-/// Share of the last 10 seconds, in percent, in which some task waited for the resource
+/// Share of the last 10 seconds, in percent, during which some task waited for the resource
 /// (pressure stall information; kernel documentation, `accounting/psi.rst`).
 pub(super) fn pressure_percent(tree: &Tree, resource: Resource) -> Option<f64> {
     pressure_field(&pressure_text(tree, resource)?, "avg10=")
 }
 
-/// Time since the start of the machine, in microseconds, in which some task waited for the resource.
+/// Total time since boot, in microseconds, during which some task waited for the resource.
 pub(super) fn pressure_total_us(tree: &Tree, resource: Resource) -> Option<u64> {
     pressure_total_of(&pressure_text(tree, resource)?)
 }
 
-/// The same, from the text of its file.
+/// Parses the total from the text of its file.
 pub(super) fn pressure_total_of(text: &str) -> Option<u64> {
     pressure_field(text, "total=")
 }
@@ -85,14 +86,14 @@ fn pressure_field<T: FromStr>(text: &str, name: &str) -> Option<T> {
     words.find_map(|word| word.strip_prefix(name))?.parse().ok()
 }
 
-/// Ticks of the processors since the start of the machine that the host gave to others while we wanted them,
-/// and all ticks. The first line of `/proc/stat` counts user, nice, system, idle, iowait, irq, softirq and
-/// steal time; guest time is part of user time.
+/// Processor ticks since boot that the host stole, and all ticks. The first line of `/proc/stat`
+/// counts user, nice, system, idle, iowait, irq, softirq and steal time; guest time is part of user
+/// time.
 pub(super) fn steal_ticks(tree: &Tree) -> Option<(u64, u64)> {
     steal_ticks_of(&tree.text("/proc/stat")?)
 }
 
-/// The same, from the text of its file.
+/// Parses the ticks from the text of their file.
 pub(super) fn steal_ticks_of(text: &str) -> Option<(u64, u64)> {
     let counters = text.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<u64> = counters
@@ -103,32 +104,33 @@ pub(super) fn steal_ticks_of(text: &str) -> Option<(u64, u64)> {
     Some((*ticks.get(7)?, ticks.iter().sum()))
 }
 
-/// Share of an interval in which some task waited, from the total before and after it, in microseconds.
+/// Share of an interval during which some task waited, from the totals before and after it in
+/// microseconds.
 pub(super) fn waited_share(from_us: u64, to_us: u64, elapsed: Duration) -> f64 {
     let waited_ns = to_us.saturating_sub(from_us) as f64 * 1e3;
     let elapsed_ns = elapsed.as_nanos().max(1) as f64;
-    // The totals are read a moment before and a moment after.
+    // The totals are read slightly before and after the interval.
     (waited_ns / elapsed_ns).min(1.0)
 }
 
-/// Share of the ticks between two counts that the host gave to others.
+/// Share of stolen ticks between two readings.
 pub(super) fn stolen_share(from: (u64, u64), to: (u64, u64)) -> Option<f64> {
     let all = to.1.saturating_sub(from.1);
     (all > 0).then(|| to.0.saturating_sub(from.0) as f64 / all as f64)
 }
 
-/// Share of them since the start of the machine, in percent.
+/// Share of stolen ticks since boot, in percent.
 pub(super) fn steal_percent(tree: &Tree) -> Option<f64> {
     Some(stolen_share((0, 0), steal_ticks(tree)?)? * 100.0)
 }
 
-/// A share of the processors that others use, beyond which a benchmark has to share its own.
+/// Share of the processors used by others, above which a benchmark must share its own.
 const LOADED: f64 = 0.75;
 
-/// A sentence that says how busy the machine is right now; `None` if it is quiet enough, or does not say.
+/// Describes how busy the machine is now; `None` if it is quiet or does not report it.
 ///
-/// Takes well under a millisecond on a quiet machine, where it reads four small files of the kernel; on a busy one it looks
-/// a moment who it is.
+/// Takes well under a millisecond on a quiet machine, where it reads four small kernel files; on a
+/// busy one it also observes the processes for a moment.
 pub fn busy_machine() -> Option<String> {
     busy(&Tree::at(Path::new("/")), neighbours::busiest)
 }
@@ -147,7 +149,7 @@ fn busy(tree: &Tree, neighbours: impl FnOnce() -> Vec<Neighbour>) -> Option<Stri
     }
     let neighbours = neighbours();
     let used: f64 = neighbours.iter().map(|neighbour| neighbour.cpus).sum();
-    // The load of the last minute may be our own of a minute ago.
+    // The load of the last minute may be our own.
     if known.is_empty() && used < LOADED * f64::from(processors) {
         return None;
     }
@@ -158,7 +160,7 @@ fn busy(tree: &Tree, neighbours: impl FnOnce() -> Vec<Neighbour>) -> Option<Stri
     ))
 }
 
-/// An interval that has begun.
+/// A running measurement of an interval.
 #[derive(Debug)]
 pub struct Interval {
     tree: Tree,
@@ -169,21 +171,22 @@ pub struct Interval {
     stolen: Option<(u64, u64)>,
 }
 
-/// What an interval cost. What the kernel does not tell is absent; shares are parts of 1.
+/// Resource usage of an interval. Values that the kernel does not report are absent; shares are
+/// fractions of 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Spent {
-    /// Its length in nanoseconds.
+    /// Length in nanoseconds.
     pub elapsed_ns: u64,
-    /// Processor time of the processes, in nanoseconds.
+    /// CPU time of the processes, in nanoseconds.
     pub cpu_ns: Option<u64>,
-    /// Share of the time in which some task of the machine waited for a processor.
+    /// Share of time during which some task of the machine waited for a processor.
     pub pressure: Option<f64>,
-    /// Share of the machine's processor time that its host gave to others.
+    /// Share of the machine's processor time that its host stole.
     pub steal: Option<f64>,
 }
 
 impl Interval {
-    /// Begins, for the process `pid` and all it starts.
+    /// Starts an interval for the process `pid` and its descendants.
     pub fn begin(pid: i32) -> Interval {
         let tree = Tree::at(Path::new("/"));
         Interval {
@@ -196,7 +199,7 @@ impl Interval {
         }
     }
 
-    /// Ends.
+    /// Ends the interval.
     pub fn end(self) -> Spent {
         let elapsed = self.begin.elapsed();
         let cpu_ns = self.cpu_ns.zip(cpu_ns_of(self.pid));
@@ -213,7 +216,7 @@ impl Interval {
     }
 }
 
-/// Counters at the last look.
+/// Counters at the last snapshot.
 #[derive(Debug)]
 struct Counters {
     at: Instant,
@@ -222,14 +225,14 @@ struct Counters {
     stolen: Option<(u64, u64)>,
 }
 
-/// Context switches of one thread since it began. A sum over all threads would fall when one of them ends.
+/// Context switches of a thread since its start. A sum over all threads would drop when one ends.
 #[derive(Debug, Clone, Copy, Default)]
 struct Switches {
     voluntary: u64,
     involuntary: u64,
 }
 
-/// Looks at the processes that descend from one.
+/// Observes a process and its descendants.
 #[derive(Debug)]
 pub struct Watch {
     tree: Tree,
@@ -238,14 +241,14 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to watch `pid` and all it starts.
+    /// Starts to observe `pid` and its descendants.
     pub fn new(pid: i32) -> Watch {
         let tree = Tree::at(Path::new("/"));
         let last = counters(&tree, pid);
         Watch { tree, pid, last }
     }
 
-    /// What happened since the last look.
+    /// Returns the activity since the last snapshot.
     pub fn look(&mut self) -> Snapshot {
         let now = counters(&self.tree, self.pid);
         let last = &self.last;
@@ -302,7 +305,7 @@ fn count(status: &str, name: &str) -> u64 {
     value.unwrap_or(0)
 }
 
-/// Resident memory of all of them; the second figure of statm counts pages (proc_pid_statm(5)).
+/// Resident memory of the process tree; the second field of statm counts pages (proc_pid_statm(5)).
 fn rss_bytes(tree: &Tree, pid: i32) -> Option<u64> {
     let pages = tree_of(pid).into_iter().filter_map(|member| {
         let text = tree.text(format!("/proc/{member}/statm"))?;
@@ -395,7 +398,7 @@ mod tests {
 
     #[test]
     fn processor_time_is_told_in_less_than_ticks() {
-        // A process of its own: those of other tests come and go in this one.
+        // A separate process: those of other tests come and go in this one.
         let work = Spec::new("/bin/sh").args(["-c", "while :; do :; done"]);
         let service = Service::start(work).unwrap();
         let used = || cpu_ns_of(service.pid()).unwrap();
@@ -413,7 +416,7 @@ mod tests {
             (least_ns..=most_ns).contains(&cpu_ns),
             "{cpu_ns} instead of {least_ns} to {most_ns}"
         );
-        // A tick of 10 ms would make a round number of it.
+        // A resolution of 10 ms ticks would give a round number.
         assert!(!cpu_ns.is_multiple_of(10_000_000), "{cpu_ns}");
         let whole_ns = begin.elapsed().as_nanos() as u64;
         assert!((1..=whole_ns).contains(&spent.elapsed_ns), "{spent:?}");
@@ -424,7 +427,7 @@ mod tests {
         );
     }
 
-    /// A child of its own: the processes of other tests come and go in this one.
+    /// Starts a separate child: the processes of other tests come and go in this one.
     fn child(script: &str) -> Service {
         Service::start(Spec::new("/bin/sh").args(["-c", script])).unwrap()
     }
@@ -433,7 +436,7 @@ mod tests {
     fn a_busy_process_and_a_sleeping_one_look_different() {
         let busy = child("while :; do :; done");
         let used = || cpu_ns_of(busy.pid()).unwrap();
-        // How much the machine lets it do is its own affair: what it did is seen beside.
+        // How much CPU time the machine grants varies, so it is measured, too.
         let (begin, before_ns) = (Instant::now(), used());
         let mut watch = Watch::new(busy.pid());
         let (since, inside_ns) = (Instant::now(), used());

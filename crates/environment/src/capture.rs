@@ -1,5 +1,5 @@
-//! Notes the circumstances of a session, within milliseconds and without ever failing: a fact
-//! that cannot be read is left out.
+//! Captures the environment of a session within milliseconds and without failing: facts that cannot
+//! be read are omitted.
 
 use super::tree::{Tree, field};
 use crate::activity::{Resource, load, pressure_percent, steal_percent};
@@ -10,12 +10,12 @@ use speedwell_model::Environment;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The circumstances of this moment.
+/// Captures the current environment.
 ///
-/// `programs` names every variant with its program and what [`super::program_version`] said of it:
-/// no program is started here.
+/// `programs` lists each variant with its program and the result of [`super::program_version`]; no
+/// program is started here.
 ///
-/// Facts that change by the minute have names beginning with `now_`; all others describe the
+/// Facts that change within minutes have names starting with `now_`; all others describe the
 /// machine and its settings, and a series of results is continuous only while they stay the same.
 pub fn capture(programs: &[(String, PathBuf, Option<String>)]) -> Environment {
     let mut environment = capture_from(&Tree::at(Path::new("/")));
@@ -114,14 +114,14 @@ fn microcode(tree: &Tree) -> Option<String> {
     field(&tree.text("/proc/cpuinfo")?, "microcode", ':').map(str::to_owned)
 }
 
-/// Processors that the scheduler leaves alone (`isolcpus=`).
+/// Processors excluded from scheduling (`isolcpus=`).
 fn isolated(tree: &Tree) -> Option<String> {
     tree.text("/sys/devices/system/cpu/isolated")
         .filter(|list| !list.is_empty())
 }
 
-/// The boot option against speculative execution attacks, which changes the cost of every system
-/// call.
+/// The boot option for mitigations of speculative execution attacks, which affects the cost of
+/// every system call.
 fn mitigations(tree: &Tree) -> Option<String> {
     let line = tree.text("/proc/cmdline")?;
     line.split_whitespace()
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn this_machine_is_captured_within_milliseconds() {
-        // The quickest of some, because a busy machine makes any of them longer.
+        // The fastest of several attempts, because a busy machine slows any of them down.
         let mut took = Duration::MAX;
         for _ in 0..10 {
             let begun = Instant::now();

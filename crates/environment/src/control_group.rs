@@ -1,24 +1,23 @@
-//! The limits that a container or a service manager has put on us.
+//! Limits set by a container or a service manager.
 //!
-//! Both versions of control groups are read, because hosts with the old one are still common
-//! (kernel documentation, `admin-guide/cgroup-v2.rst` and `cgroup-v1/`). A limit may be set on any
-//! group above ours, and the tightest one counts.
+//! Supports both versions of control groups, because hosts with the old one are still common
+//! (kernel documentation, `admin-guide/cgroup-v2.rst` and `cgroup-v1/`). Any group above ours may
+//! have a limit; the lowest one applies.
 
 use super::tree::Tree;
 use std::path::{Path, PathBuf};
 
-/// A limit of processor time.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CpuLimit {
-    /// Processors' worth of time.
+    /// Limit in processors.
     pub cpus: f64,
-    /// The command that lifts it.
+    /// Command that removes the limit.
     pub lift_command: String,
-    /// How many periods ended with processes waiting, since the group was made.
+    /// Number of throttled periods since the group was created.
     pub throttled_periods: Option<u64>,
 }
 
-/// The tightest limit of processor time, if there is any.
+/// Returns the lowest CPU time limit, if any.
 pub(super) fn cpu_limit(tree: &Tree) -> Option<CpuLimit> {
     let modern = groups(tree, None).filter_map(|group| {
         let file = group.join("cpu.max");
@@ -47,7 +46,7 @@ pub(super) fn cpu_limit(tree: &Tree) -> Option<CpuLimit> {
         .min_by(|a, b| a.cpus.total_cmp(&b.cpus))
 }
 
-/// `None` where the quota is `max` or negative: no limit.
+/// Parses a limit; `None` if the quota is `max` or negative, i.e. unlimited.
 fn limit(
     tree: &Tree,
     group: &Path,
@@ -66,9 +65,9 @@ fn limit(
     })
 }
 
-/// The tightest limit of memory in bytes, if there is any.
+/// Returns the lowest memory limit in bytes, if any.
 ///
-/// The old version writes "no limit" as a number close to 2^63.
+/// Version 1 represents "no limit" by a number close to 2^63.
 pub(super) fn memory_limit_bytes(tree: &Tree) -> Option<u64> {
     let modern = groups(tree, None).filter_map(|group| tree.value(group.join("memory.max")));
     let old = groups(tree, Some("memory"))
@@ -79,7 +78,7 @@ pub(super) fn memory_limit_bytes(tree: &Tree) -> Option<u64> {
         .min()
 }
 
-/// Our group's path in the hierarchy of a controller, for finding out what runs us.
+/// Returns our group's path in the hierarchy of a controller, to find out what manages us.
 pub(super) fn path(tree: &Tree) -> Option<String> {
     let text = tree.text("/proc/self/cgroup")?;
     text.lines()
@@ -88,12 +87,12 @@ pub(super) fn path(tree: &Tree) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The folders of our group and of all groups above it. `controller` asks for the hierarchy of the
-/// old version that has it; `None` is the new version, which has one hierarchy for all.
+/// Iterates over the folders of our group and all groups above it: in the version 1 hierarchy of
+/// `controller`, or for `None` in the single hierarchy of version 2.
 fn groups(tree: &Tree, controller: Option<&str>) -> impl Iterator<Item = PathBuf> {
     let folders = mount(tree, controller).map(|mount| {
         let inside = own_group(tree, controller).unwrap_or_else(|| "/".to_owned());
-        // Inside a container the mount may begin below the root, or our path lie outside of it.
+        // In a container, the mount may start below the root, or our path may lie outside of it.
         let inside = Path::new(&inside);
         let inside = inside.strip_prefix(&mount.root).unwrap_or(Path::new(""));
         let inside = inside.strip_prefix("/").unwrap_or(inside);
@@ -112,13 +111,14 @@ fn groups(tree: &Tree, controller: Option<&str>) -> impl Iterator<Item = PathBuf
     folders.into_iter().flatten()
 }
 
-/// Where a hierarchy is mounted, and which part of it.
+/// Mount point of a hierarchy, and which part of it is mounted.
 struct Mount {
     root: PathBuf,
     folder: PathBuf,
 }
 
-/// A line of `mountinfo` reads `31 23 0:28 ROOT FOLDER OPTIONS ... - TYPE SOURCE OPTIONS`.
+/// Finds a mount. A line of `mountinfo` reads `31 23 0:28 ROOT FOLDER OPTIONS ... - TYPE SOURCE
+/// OPTIONS`.
 fn mount(tree: &Tree, controller: Option<&str>) -> Option<Mount> {
     let mounts = tree.text("/proc/self/mountinfo")?;
     mounts.lines().find_map(|line| {
@@ -138,7 +138,7 @@ fn mount(tree: &Tree, controller: Option<&str>) -> Option<Mount> {
     })
 }
 
-/// A line of `cgroup` reads `NUMBER:CONTROLLERS:PATH`; the new version has number 0.
+/// Finds our group. A line of `cgroup` reads `NUMBER:CONTROLLERS:PATH`; version 2 has number 0.
 fn own_group(tree: &Tree, controller: Option<&str>) -> Option<String> {
     let groups = tree.text("/proc/self/cgroup")?;
     groups.lines().find_map(|line| {

@@ -1,7 +1,7 @@
-//! Runs git, which may be slow, absent, or set up to run other programs.
+//! Runs git, which may be slow, missing, or configured to run other programs.
 //!
-//! No hook, no monitor and no prompt for a password is started, and a question changes and locks nothing in the
-//! repository. Start at [`Git`].
+//! Starts no hook, monitor or password prompt; queries change and lock nothing in the repository.
+//! Start at [`Git`].
 
 use speedwell_model::Revision;
 use speedwell_process::{Conversation, Ended, Next, Outcome, Spec, Stream, run};
@@ -14,31 +14,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The repository of a folder, for a series of questions or commands that share one time limit.
+/// The repository of a folder, for a series of git commands with a common time limit.
 #[derive(Debug, Clone)]
 pub struct Git {
     folder: PathBuf,
     limit: Duration,
     deadline: Instant,
-    /// There is no repository, by its folders or by what git said: then it need not be started.
+    /// Whether there is known to be no repository, so that git need not be started.
     is_nowhere: Arc<AtomicBool>,
 }
 
-/// Why git gave no answer.
+/// Why git did not succeed.
 #[derive(Debug)]
 pub enum GitError {
-    /// It cannot be started.
+    /// Git cannot be started.
     Absent(io::Error),
-    /// It was ended at its time limit.
+    /// Git was killed at its time limit.
     TooSlow {
-        /// What it was doing: `log`.
+        /// Git subcommand, such as `log`.
         command: String,
         /// The limit.
         limit: Duration,
     },
     /// The user interrupted us.
     Interrupted,
-    /// It failed and said this.
+    /// Git failed with this message.
     Says(String),
 }
 
@@ -65,9 +65,9 @@ impl Error for GitError {
     }
 }
 
-/// Variables by which git hands its own view of a repository on to hooks. Whoever works on another repository, or
-/// another worktree of the same one, has to do without them. Settings of the user (`GIT_CONFIG_COUNT`, `GIT_SSH`) are not
-/// among them.
+/// Variables by which git passes its own view of a repository to hooks. Unset them to work on
+/// another repository, or on another worktree of the same one. User settings (`GIT_CONFIG_COUNT`,
+/// `GIT_SSH`) are not included.
 pub const VARIABLES_OF_A_REPOSITORY: [&str; 13] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -84,7 +84,7 @@ pub const VARIABLES_OF_A_REPOSITORY: [&str; 13] = [
     "GIT_NO_REPLACE_OBJECTS",
 ];
 
-/// What keeps git from starting anything else, and questions from writing.
+/// Options that keep git from starting other programs, and queries from writing.
 const QUIET: [&str; 5] = [
     "--no-optional-locks",
     "-c",
@@ -93,16 +93,16 @@ const QUIET: [&str; 5] = [
     "core.hooksPath=/dev/null",
 ];
 
-/// Letters kept of a subject.
+/// Maximum length of a commit subject.
 const SUBJECT: usize = 200;
 
-/// How git begins to say that a folder belongs to no repository.
+/// Start of git's message for a folder outside any repository.
 const NOWHERE: &str = "not a git repository";
 
-/// Ids that are handed to git at once; the system limits how long its command line may be.
+/// Maximum number of IDs per command; the system limits the length of a command line.
 const WORDS: usize = 10_000;
 
-/// Collects what comes on standard output, whole.
+/// Collects all of standard output.
 struct Output(Vec<u8>);
 
 impl Conversation for Output {
@@ -118,7 +118,7 @@ impl Conversation for Output {
 }
 
 impl Git {
-    /// The repository that `folder` belongs to, for `limit` altogether.
+    /// The repository of `folder`; all commands together may take up to `limit`.
     pub fn at(folder: &Path, limit: Duration) -> Git {
         Git {
             folder: folder.to_owned(),
@@ -128,23 +128,23 @@ impl Git {
         }
     }
 
-    /// What git answers, without the line feed at its end. Words that are not ours come behind `--end-of-options` or
-    /// `--`.
+    /// Returns git's output without the trailing line feed. External arguments must follow
+    /// `--end-of-options` or `--`.
     ///
     /// # Errors
-    /// There is no git or no repository, it fails, or the time is over.
+    /// Fails if git or the repository is missing, git fails, or the time limit is exceeded.
     pub fn answer(&self, words: &[&str]) -> Result<String, GitError> {
         let command = words.first().copied().unwrap_or_default();
         let words: Vec<&str> = QUIET.iter().chain(words).copied().collect();
         self.started(Spec::new("git").args(words), command)
     }
 
-    /// Like [`Git::answer`], where it does not matter why there is none.
+    /// Same as [`Git::answer`], for callers that ignore the reason of a failure.
     pub fn ask(&self, words: &[&str]) -> Option<String> {
         self.answer(words).ok()
     }
 
-    /// The digest of what is changed and not committed; `None` where nothing is.
+    /// Returns a digest of the uncommitted changes; `None` if there are none.
     pub fn changes(&self) -> Option<String> {
         let quiet = QUIET.join(" ");
         let diff = format!("git {quiet} diff HEAD --no-ext-diff --no-textconv --binary");
@@ -154,15 +154,15 @@ impl Git {
         (!digest.is_empty()).then_some(digest)
     }
 
-    /// The id of the commit that `revision` names.
+    /// Returns the ID of the commit that `revision` names.
     pub fn commit_id(&self, revision: &str) -> Option<String> {
         let commit = format!("{revision}^{{commit}}");
         self.ask(&["rev-parse", "--verify", "-q", "--end-of-options", &commit])
     }
 
-    /// The branch that others are merged into, as git names it: `name`, of the remote repository where that has it, or
-    /// the one that the remote repository calls its own; where it calls none so, or there is no remote repository, one with a
-    /// name that is usual for it.
+    /// Returns the reference of the branch that others are merged into: `name`, preferably as a
+    /// remote branch; by default the remote's default branch. If there is none, tries the user's
+    /// default branch and then the usual names.
     pub fn target(&self, name: Option<&str>) -> Option<String> {
         const USUAL: [&str; 3] = ["main", "master", "trunk"];
         let Some(name) = name else {
@@ -182,19 +182,19 @@ impl Git {
             .find(|place| self.commit_id(place).is_some())
     }
 
-    /// Whether the history was cut off when it was fetched.
+    /// Whether the clone is shallow.
     pub fn is_shallow(&self) -> bool {
         let answer = self.ask(&["rev-parse", "--is-shallow-repository"]);
         answer.as_deref() == Some("true")
     }
 
-    /// Where two lines of commits part.
+    /// Returns the merge base of two revisions.
     pub fn merge_base(&self, one: &str, other: &str) -> Option<String> {
         self.ask(&["merge-base", "--end-of-options", one, other])
     }
 
-    /// Commits that lead to one of `tips` and not to `known`, on whatever way; `None` where `known` is not here. Tips that are
-    /// not here lead nowhere.
+    /// Returns the commits reachable from any of `tips`, but not from `known`, by any parents;
+    /// `None` if `known` does not exist here. Ignores tips that do not exist here.
     pub fn later(&self, known: &str, tips: &[&str]) -> Option<HashSet<String>> {
         let without = format!("^{}", self.commit_id(known)?);
         let mut later = HashSet::new();
@@ -206,7 +206,7 @@ impl Git {
         Some(later)
     }
 
-    /// Whether any of these revisions is here.
+    /// Whether any of these revisions exists here.
     pub fn has_any(&self, revisions: &[&str]) -> bool {
         let before = [
             "rev-list",
@@ -223,13 +223,14 @@ impl Git {
         self.ask(&words).is_some_and(|found| !found.is_empty())
     }
 
-    /// The commits that lead to `revision`, itself first, always by the first parent.
+    /// Returns the first-parent ancestors of `revision`, starting with itself.
     pub fn line_to(&self, revision: &str) -> Vec<String> {
         let line = self.line(revision, None).unwrap_or_default();
         line.into_iter().map(|revision| revision.id).rev().collect()
     }
 
-    /// The line of commits up to `tip`, the oldest first, always by the first parent; without those that lead to `known`.
+    /// Returns the first-parent line of commits up to `tip`, oldest first; without the ancestors of
+    /// `known`.
     pub fn line(&self, tip: &str, known: Option<&str>) -> Option<Vec<Revision>> {
         let without = known.map(|known| format!("^{known}"));
         let mut words = vec!["--first-parent", "--reverse", "--end-of-options", tip];
@@ -237,12 +238,12 @@ impl Git {
         self.commits(&words)
     }
 
-    /// What is known of the commit that `revision` names.
+    /// Returns details of the commit that `revision` names.
     pub fn commit(&self, revision: &str) -> Option<Revision> {
         self.commits(&["-1", "--end-of-options", revision])?.pop()
     }
 
-    /// Commits as `git log` finds them.
+    /// Returns commits in the order of `git log`.
     fn commits(&self, words: &[&str]) -> Option<Vec<Revision>> {
         let format = [
             "-c",
@@ -254,7 +255,7 @@ impl Git {
         self.ask(&words)?.lines().map(revision).collect()
     }
 
-    /// The names of tags by the ids of their commits; of several of one commit, the last by name.
+    /// Returns tag names by commit ID; if a commit has several, the last by name.
     pub fn tags(&self) -> HashMap<String, String> {
         let format = "--format=%(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end) %(refname:short)";
         let answer = self.ask(&["for-each-ref", "--sort=refname", format, "refs/tags"]);
@@ -265,7 +266,7 @@ impl Git {
             .collect()
     }
 
-    /// What `spec` writes on its standard output, whole.
+    /// Runs `spec` and returns its standard output.
     fn started(&self, spec: Spec, command: &str) -> Result<String, GitError> {
         if self.is_nowhere.load(Ordering::Relaxed) {
             return Err(GitError::Says(NOWHERE.to_owned()));
@@ -280,7 +281,7 @@ impl Git {
             unset: VARIABLES_OF_A_REPOSITORY.map(str::to_owned).to_vec(),
             ..spec
         };
-        // Whatever the language of the user, complaints are in English, as ours are.
+        // Force messages in English, regardless of the user's language.
         let spec = spec.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
         let mut output = Output(Vec::new());
         let outcome = run(&spec, &mut output).map_err(GitError::Absent)?;
@@ -302,7 +303,7 @@ impl Git {
     }
 }
 
-/// Whether it or a folder above it has a repository or is one; also where only git can tell.
+/// Whether the folder or one above it contains or is a repository; true if only git can tell.
 fn may_have_repository(folder: &Path) -> bool {
     let has_one = |folder: &Path| {
         folder.join(".git").symlink_metadata().is_ok() || folder.join("objects").is_dir()
@@ -320,7 +321,7 @@ fn complaint(outcome: &Outcome) -> String {
     }
 }
 
-/// A line of `git log` in our format.
+/// Parses a line of `git log` in our format.
 fn revision(line: &str) -> Option<Revision> {
     let mut parts = line.splitn(5, '\0');
     let mut next = || parts.next().map(str::to_owned);
@@ -380,7 +381,7 @@ mod tests {
         std::fs::create_dir(&inner).unwrap();
         let error = asked(&inner).unwrap_err();
         assert_eq!(error.to_string(), "git says: not a git repository");
-        // A work tree has a file in place of the folder.
+        // A worktree has a file instead of a folder.
         std::fs::write(folder.path().join(".git"), "gitdir: elsewhere").unwrap();
         assert!(is_too_slow(asked(&inner)));
         std::fs::remove_file(folder.path().join(".git")).unwrap();

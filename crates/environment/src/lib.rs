@@ -1,9 +1,10 @@
-//! What a session is measured on, and the sources of noise there.
+//! The machine that a session runs on, and its sources of noise.
 //!
-//! Reads the kernel's files and asks programs for their versions; decides nothing about results.
-//! [`capture()`] notes the facts that are stored with a session, [`checks`] judges the machine for
-//! `speedwell doctor`. Only [`tune`] changes anything, and only on request. Everything is read below a root folder, so
-//! that a test can hand over a machine of its own making. Start with `capture.rs` and `check/mod.rs`.
+//! Reads kernel files and queries programs for their versions; does not evaluate results.
+//! [`capture()`] collects the facts stored with a session, [`checks`] assesses the machine for
+//! `speedwell doctor`. Only [`tune`] changes anything, and only on request. All files are read
+//! below a root folder, so that tests can provide a simulated machine. Start at `capture.rs` and
+//! `check/mod.rs`.
 
 mod activity;
 mod capture;

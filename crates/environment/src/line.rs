@@ -4,20 +4,20 @@ use crate::git::{Git, GitError};
 use speedwell_model::LineRevision;
 use std::collections::HashMap;
 
-/// Letters kept of a subject or an author.
+/// Maximum length of a subject or an author name.
 const KEPT: usize = 200;
 
-/// A commit as git lists it.
+/// A commit as listed by git.
 struct Commit {
     parents: Vec<String>,
     revision: LineRevision,
 }
 
-/// The line from `good` to `bad`, both whole ids and both included: along first parents, or the longest one along any
-/// parents. `None` where `bad` does not descend from `good` in this way.
+/// Returns the line from `good` to `bad`, both full IDs and included: along first parents, or the
+/// longest one along any parents. `None` if `bad` does not descend from `good` in this way.
 ///
 /// # Errors
-/// Git gives no answer.
+/// Fails if git fails.
 pub fn line(
     git: &Git,
     good: &str,
@@ -42,14 +42,15 @@ pub fn line(
     Ok(commit(&first).and_then(|first| longest(&commits, first.revision, bad, along_all_parents)))
 }
 
-/// The longest way from `first` to `bad` through commits of which each comes after its parents.
+/// Finds the longest path from `first` to `bad` through commits that are sorted after their
+/// parents.
 fn longest(
     commits: &[Commit],
     first: LineRevision,
     bad: &str,
     along_all_parents: bool,
 ) -> Option<Vec<LineRevision>> {
-    // To each commit the length of the way, and the place of the commit before it.
+    // For each commit the length of the path to it, and the index of its predecessor.
     let mut ways: HashMap<&str, (usize, Option<usize>)> = HashMap::from([(&*first.id, (0, None))]);
     for (at, own) in commits.iter().enumerate() {
         let parents = own
@@ -142,7 +143,7 @@ mod tests {
         assert_eq!(of(&first, &last, false).unwrap(), expected);
         let expected = ["first", "side one", "side two", "merge", "last"].map(str::to_owned);
         assert_eq!(of(&first, &last, true).unwrap(), expected);
-        // It came in by the merge, and is no revision of the line itself.
+        // It was merged in, and is not a revision of the line itself.
         assert_eq!(of(&inner, &last, false), None);
         assert_eq!(of(&inner, &last, true).unwrap().len(), 3);
         assert_eq!(of(&last, &first, true), None);

@@ -1,27 +1,27 @@
-//! Which other processes use the processors at this moment.
+//! Other processes that are using the processors now.
 
 use speedwell_process::{cpu_ns_of_others, name_of};
 use std::time::{Duration, Instant};
 
-/// How long one looks.
+/// Observation time.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Who uses less, in processors, is background.
+/// Processes that use less, in processors, are background activity.
 const BACKGROUND: f64 = 0.1;
 
-/// How many are named.
+/// Maximum number of processes named.
 const NAMED: usize = 3;
 
 /// A process that is not ours.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Neighbour {
-    /// Its name and number.
+    /// Name and process ID.
     pub name: String,
-    /// How many processors it uses.
+    /// CPU usage in processors.
     pub cpus: f64,
 }
 
-/// Processes that use the processors, the busiest first. Takes a tenth of a second.
+/// Returns the processes that use the processors, busiest first. Takes a tenth of a second.
 pub(super) fn busiest() -> Vec<Neighbour> {
     let (begin, before) = (Instant::now(), cpu_ns_of_others());
     std::thread::sleep(LOOK);
@@ -42,7 +42,8 @@ pub(super) fn busiest() -> Vec<Neighbour> {
     named.collect()
 }
 
-/// Who uses how much of so many processors: `2 other processes use 1.6 of 2 processors: ...`; `None` without anybody.
+/// Describes the processes: `2 other processes use 1.6 of 2 processors: ...`; `None` if there are
+/// none.
 pub(super) fn sentence(neighbours: &[Neighbour], processors: u32) -> Option<String> {
     let used: f64 = neighbours.iter().map(|neighbour| neighbour.cpus).sum();
     let who = match neighbours.len() {

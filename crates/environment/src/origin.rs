@@ -1,34 +1,34 @@
-//! Which revision of which branch is measured: by what the user says, then by the variables of a service that runs
-//! jobs, then by the repository of the folder. Start at [`origin`].
+//! Determines the measured revision and branch: from the user's options, else from CI variables,
+//! else from the repository of the folder. Start at [`origin`].
 
 use crate::git::Git;
 use speedwell_model::{Origin, OriginRequest, OriginSource, Revision};
 use std::path::Path;
 use std::time::Duration;
 
-/// How long git may take, altogether; without an answer the session has no revision.
+/// Total time limit for git; without a result the session has no revision.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// The code that is measured in `folder`; `None` where nobody knows.
+/// Returns the origin of the code in `folder`; `None` if unknown.
 pub fn origin(folder: &Path, request: &OriginRequest) -> Option<Origin> {
     found(&Git::at(folder, LIMIT), job(&variable), request)
 }
 
-/// The branch into which the pull request of a service's job will be merged.
+/// Returns the target branch of the pull request of the current CI job.
 pub fn target_of_job() -> Option<String> {
     job(&variable).target
 }
 
-/// A variable of the environment that is not empty.
+/// Returns a nonempty environment variable.
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// What the variables of a service say.
+/// Information from CI variables.
 #[derive(Debug, Default, PartialEq)]
 struct Job {
     revision: Option<String>,
-    /// Whether the revision is a trial merge, whose second parent is what the user wrote.
+    /// Whether the revision is a trial merge, whose second parent is the user's commit.
     is_trial_merge: bool,
     branch: Option<String>,
     target: Option<String>,
@@ -36,7 +36,7 @@ struct Job {
     url: Option<String>,
 }
 
-/// The job of GitHub Actions or GitLab that we are part of.
+/// Reads the variables of GitHub Actions or GitLab.
 fn job(variable: &dyn Fn(&str) -> Option<String>) -> Job {
     if variable("GITHUB_ACTIONS").is_some() {
         let pull = variable("GITHUB_REF").and_then(|name| {
@@ -113,7 +113,7 @@ fn found(git: &Git, job: Job, request: &OriginRequest) -> Option<Origin> {
     })
 }
 
-/// A commit: id, tree, parents, time, subject.
+/// Returns details of a commit: ID, tree, parents, time, subject.
 fn commit(git: &Git, revision: &str) -> Option<Origin> {
     let Revision {
         id,
@@ -139,7 +139,7 @@ mod tests {
     use std::collections::BTreeMap;
     use tempfile::TempDir;
 
-    /// A repository of two commits on `main`; `None` without git.
+    /// A repository with two commits on `main`; `None` without git.
     fn repository() -> Option<(TempDir, History)> {
         let folder = tempfile::tempdir().unwrap();
         let history = History::begin(folder.path())?;
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(origin.subject.as_deref(), Some("commit two"));
         assert_eq!(origin.branch.as_deref(), Some("main"));
         assert_eq!(origin.dirty, None);
-        // Without a remote repository others are merged into the branch with a usual name, which is this one.
+        // Without a remote, the base is the branch with a usual name, which is this one.
         assert_eq!(origin.base, history.id("HEAD").into());
 
         history.write("file", "three");

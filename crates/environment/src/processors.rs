@@ -1,4 +1,4 @@
-//! The processors: which, how many of them are ours, and how their frequency is ruled.
+//! Processors: their model, how many are available to us, and frequency control.
 
 use super::control_group;
 use super::tree::{Tree, field};
@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 const CPU: &str = "/sys/devices/system/cpu";
 
-/// The processor's name.
+/// Returns the processor model.
 pub(super) fn model(tree: &Tree) -> Option<String> {
     let text = tree.text("/proc/cpuinfo")?;
-    // x86 says "model name", MIPS "cpu model", POWER "cpu"; ARM names the board only, elsewhere.
+    // x86 has "model name", MIPS "cpu model", POWER "cpu"; ARM only has the board, in another file.
     ["model name", "cpu model", "cpu", "Model"]
         .iter()
         .find_map(|name| field(&text, name, ':'))
@@ -18,7 +18,7 @@ pub(super) fn model(tree: &Tree) -> Option<String> {
         .map(|name| name.trim_end_matches('\0').to_owned())
 }
 
-/// The numbers in a list such as `0-3,8`, as the kernel writes sets of processors.
+/// Parses a list such as `0-3,8`, the kernel's notation for sets of processors.
 pub(super) fn numbers(list: &str) -> Vec<u32> {
     let range = |part: &str| -> Option<std::ops::RangeInclusive<u32>> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -27,7 +27,7 @@ pub(super) fn numbers(list: &str) -> Vec<u32> {
     list.split(',').filter_map(range).flatten().collect()
 }
 
-/// A set of processors as the kernel writes it: `0-3,8`.
+/// Formats a set of processors in the kernel's notation: `0-3,8`.
 pub(super) fn list_of(cpus: &[u32]) -> String {
     let mut cpus = cpus.to_vec();
     cpus.sort_unstable();
@@ -42,21 +42,20 @@ pub(super) fn list_of(cpus: &[u32]) -> String {
     words.join(",")
 }
 
-/// The processors that this process may run on, as the kernel writes them.
+/// Returns the processors that this process may run on, in the kernel's notation.
 pub(super) fn affinity(tree: &Tree) -> Option<String> {
     let status = tree.text("/proc/self/status")?;
     field(&status, "Cpus_allowed_list", ':').map(str::to_owned)
 }
 
-/// How many processors are online.
+/// Number of processors that are online.
 pub(super) fn online(tree: &Tree) -> Option<u32> {
     tree.text(format!("{CPU}/online"))
         .map(|list| numbers(&list).len() as u32)
 }
 
-/// How many processors are available to us: those of the affinity mask that are online, or fewer
-/// where a control group grants less time. A share of a processor counts as none, but there is
-/// always one.
+/// Number of processors available to us: those in the affinity mask that are online, or fewer if a
+/// control group limits CPU time. Rounds down to whole processors, but at least one.
 pub(super) fn available(tree: &Tree) -> Option<u32> {
     let online = tree
         .text(format!("{CPU}/online"))
@@ -71,7 +70,7 @@ pub(super) fn available(tree: &Tree) -> Option<u32> {
     Some((count as f64).min(quota.floor()).max(1.0) as u32)
 }
 
-/// Every frequency governor in use, with the number of processors under it.
+/// Returns the frequency governors in use, with their numbers of processors.
 pub(super) fn governors(tree: &Tree) -> BTreeMap<String, u32> {
     let mut governors = BTreeMap::new();
     for name in tree.names(CPU).iter().filter(|name| is_processor(name)) {
@@ -82,22 +81,22 @@ pub(super) fn governors(tree: &Tree) -> BTreeMap<String, u32> {
     governors
 }
 
-/// Whether a name in the processors' folder is that of a processor: `cpu0`, not `cpufreq`.
+/// Whether a name in the processors' folder is a processor: `cpu0`, not `cpufreq`.
 pub(super) fn is_processor(name: &str) -> bool {
     name.strip_prefix("cpu")
         .is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
-/// The switch of frequencies above the nominal one.
+/// Control of frequencies above the nominal one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Turbo {
-    /// Whether the processor may use them.
+    /// Whether turbo is enabled.
     pub on: bool,
-    /// The command that switches it off.
+    /// Command that disables it.
     pub off_command: String,
 }
 
-/// The turbo switch of the driver in use: Intel's own says "no turbo", all others "boost".
+/// Returns the turbo state of the driver in use: Intel's has "no turbo", all others "boost".
 pub(super) fn turbo(tree: &Tree) -> Option<Turbo> {
     let drivers = [
         ("intel_pstate/no_turbo", "0", "echo 1"),
@@ -113,7 +112,7 @@ pub(super) fn turbo(tree: &Tree) -> Option<Turbo> {
     })
 }
 
-/// Whether two threads share a core; `None` where the kernel does not say.
+/// Whether SMT is active; `None` if the kernel does not report it.
 pub(super) fn smt(tree: &Tree) -> Option<bool> {
     tree.text(format!("{CPU}/smt/active"))
         .map(|active| active == "1")

@@ -1,5 +1,5 @@
-//! Finds programs, notes which build it is that a name stands for, and asks it for its version, in the words that it
-//! understands and without ever waiting for long. Start at [`program`] and [`program_version`].
+//! Finds programs, records which build a name refers to, and queries the version by the options of
+//! each program, with a time limit. Start at [`program`] and [`program_version`].
 
 use crate::tree::Tree;
 use speedwell_model::Program;
@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The first executable file of that name in the folders of `search` (a `PATH`).
+/// Finds the first executable file of this name in the folders of `search` (a `PATH`).
 pub(super) fn find(tree: &Tree, search: &OsStr, name: &str) -> Option<PathBuf> {
     env::split_paths(search)
         .map(|folder| tree.path(folder).join(name))
@@ -24,8 +24,8 @@ fn is_executable(path: &Path) -> bool {
         .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
-/// What is known of a measured program. Size and time of change are noted because two builds
-/// often call themselves by the same version.
+/// Returns facts about a measured program. Includes size and modification time because different
+/// builds often report the same version.
 pub(super) fn program(variant: &str, path: &Path, version: Option<&str>) -> Program {
     let path = resolve(path);
     let file = path.metadata().ok();
@@ -43,7 +43,7 @@ pub(super) fn program(variant: &str, path: &Path, version: Option<&str>) -> Prog
     }
 }
 
-/// The file behind a name or path, links followed; what cannot be found stays as it was given.
+/// Resolves a name or path to a file, following links; returns the input if it cannot be found.
 fn resolve(path: &Path) -> PathBuf {
     let is_bare_name = path.components().count() == 1 && !path.is_absolute();
     let search = env::var_os("PATH").filter(|_| is_bare_name);
@@ -53,20 +53,20 @@ fn resolve(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// No program needs longer to say its name; one that does has begun to do its work.
+/// Time limit: a program that takes longer to print its version has started its real work.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// What a program says of itself.
+/// Version information reported by a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProgramVersion {
-    /// The line with the version; `None` if the program did not answer.
+    /// Version line; `None` if the program did not report one.
     pub text: Option<String>,
-    /// Versions of the parts inside, where it tells them (for Node.js: engine, libraries).
+    /// Versions of its components, if reported (for Node.js: engine, libraries).
     pub parts: BTreeMap<String, String>,
 }
 
-/// Starts the program, once, and asks for its version. Takes at most 5 seconds: then the program
-/// and all its children are killed, and counted as having said nothing.
+/// Starts the program once and queries its version. Takes at most 5 seconds: the program and its
+/// children are then killed, and the result is empty.
 pub fn program_version(path: &Path) -> ProgramVersion {
     version_by(Clock::REAL, path)
 }
@@ -89,12 +89,12 @@ fn version_by(clock: Clock, path: &Path) -> ProgramVersion {
     }
 }
 
-/// How a program is asked.
+/// How to query the version of a program.
 struct Question {
     arguments: &'static [&'static str],
-    /// Whether the answer counts even if the program says that it failed.
+    /// Whether the output counts even if the program reports failure.
     any_status: bool,
-    /// Whether the answer is the table of versions that Node.js has, and Bun and Deno after it.
+    /// Whether the output is a version table as in Node.js, Bun and Deno.
     json: bool,
 }
 
@@ -119,10 +119,10 @@ fn question(name: &str) -> Question {
     }
 }
 
-/// Gives the table of versions in JavaScript.
+/// JavaScript expression for the version table.
 const VERSIONS: &str = "JSON.stringify(process.versions)";
 
-/// `node`, `node22`, `node-20.1`, `node_g`; but not `node_exporter`.
+/// Recognizes `node`, `node22`, `node-20.1`, `node_g`; but not `node_exporter`.
 fn is_node(name: &str) -> bool {
     name == "node_g"
         || name.strip_prefix("node").is_some_and(|rest| {
@@ -132,8 +132,8 @@ fn is_node(name: &str) -> bool {
 }
 
 impl ProgramVersion {
-    /// What Node.js, Bun or Deno says of itself, from its table of versions. The last two name the version of Node.js
-    /// that they stand in for as well.
+    /// Extracts the version of Node.js, Bun or Deno from its version table. The latter two also
+    /// contain the version of Node.js that they emulate.
     pub fn of_javascript(parts: BTreeMap<String, String>) -> ProgramVersion {
         let own = |key: &str, name: &str| parts.get(key).map(|version| format!("{name}{version}"));
         let names = [("bun", "Bun "), ("deno", "Deno "), ("node", "v")];
@@ -142,8 +142,8 @@ impl ProgramVersion {
     }
 }
 
-/// The first line that names the program (Elixir first tells what it runs on), or else the first
-/// that says anything.
+/// Returns the first line that starts with the program's name (Elixir first prints what it runs
+/// on), or else the first nonempty line.
 fn version_line(text: &str, name: &str) -> Option<String> {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let name = name.to_lowercase();
@@ -159,8 +159,8 @@ struct Answer {
     errors: String,
 }
 
-/// Runs the program with its input closed, in a process group of its own. What it said before its end counts,
-/// however late we come to read it; a child that keeps its streams open after that is ended.
+/// Runs the program with its input closed, in its own process group. All output before its end
+/// counts, however late we read it; a child that keeps its streams open afterwards is killed.
 fn ask(clock: Clock, path: &Path, arguments: &[&str]) -> Option<Answer> {
     let spec = Spec {
         limit: LIMIT,
@@ -180,9 +180,9 @@ fn ask(clock: Clock, path: &Path, arguments: &[&str]) -> Option<Answer> {
     })
 }
 
-/// Starts a program, patiently where it has only just been written: as long as some process of
-/// ours stands between fork and exec it holds a copy of the descriptor that wrote it, and the
-/// kernel refuses to execute a file that is open for writing.
+/// Starts a program, with retries for one that was just written: while another process of ours is
+/// between fork and exec, it holds a copy of the descriptor that wrote the file, and the kernel
+/// refuses to execute a file that is open for writing.
 fn started(spec: &Spec) -> Option<Outcome> {
     let clock = spec.clock;
     let deadline = clock.now() + spec.limit;
@@ -248,7 +248,6 @@ mod tests {
         assert_eq!(unknown.size_bytes, None);
     }
 
-    /// A program that is a shell script.
     fn fake_program(name: &str, script: &str) -> (TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
@@ -259,17 +258,18 @@ mod tests {
 
     fn says(name: &str, script: &str) -> Option<String> {
         let (_folder, path) = fake_program(name, script);
-        // However slow the machine is: nobody moves the clock.
+        // With a clock that never advances, so that a slow machine does not matter.
         version_by(Clock::movable(), &path).text
     }
 
-    /// Asks for the version, while the test waits for something and then says that the time is up.
+    /// Queries the version; waits until `until` holds and then lets the time run out.
     fn out_of_time(path: &Path, until: impl Fn() -> bool) -> ProgramVersion {
         let clock = Clock::movable();
         thread::scope(|scope| {
             let asked = scope.spawn(|| version_by(clock, path));
             wait_until(until);
-            // The program may be farther than whoever started it, who has not looked at the clock yet.
+            // The program may be ahead of the process that started it, which may not have read the
+            // clock yet.
             while !asked.is_finished() {
                 clock.advance(LIMIT);
                 thread::sleep(Duration::from_millis(2));
@@ -360,7 +360,7 @@ mod tests {
         let version = out_of_time(&path, || pid().is_some());
         assert_eq!(version, ProgramVersion::default());
         let child = pid().expect("it started its child");
-        // The kernel takes a moment, and the dead stay in its table until they are collected.
+        // The kernel takes a moment, and dead processes stay in its table until they are reaped.
         wait_until(|| {
             fs::read_to_string(format!("/proc/{child}/stat"))
                 .map_or(true, |stat| stat.contains(") Z ") || stat.contains(") X "))

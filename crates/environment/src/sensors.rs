@@ -1,7 +1,7 @@
-//! What the machine does while a run is executed: stolen time, pressure, frequency, temperature.
+//! The state of the machine during a run: steal time, pressure, frequency, temperature.
 //!
-//! Every file is opened once for a session, and a file that takes long to read is left alone, so that recording costs a
-//! run some microseconds before its start and after its end, and nothing in between. Start at [`Sensors::open`].
+//! Each file is opened once per session, and slow files are not used, so that recording costs some
+//! microseconds before and after a run, and nothing in between. Start at [`Sensors::open`].
 
 use crate::activity::{
     Resource, load_of, pressure_total_of, steal_ticks_of, stolen_share, waited_share,
@@ -14,10 +14,10 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The longest that reading one of the optional files may take. Some kernels sleep for 10 ms to tell a frequency.
+/// Maximum time to read an optional file. Some kernels sleep for 10 ms to determine a frequency.
 const PATIENCE: Duration = Duration::from_micros(20);
 
-/// The files of this machine that tell what disturbs a run.
+/// The files of this machine that reveal disturbances of a run.
 #[derive(Debug)]
 pub struct Sensors {
     stat: Source,
@@ -28,7 +28,7 @@ pub struct Sensors {
     temperature: Source,
 }
 
-/// Readings when a run begins.
+/// Readings at the start of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Begun {
     at: Instant,
@@ -39,7 +39,7 @@ pub struct Begun {
 }
 
 impl Sensors {
-    /// Those of this machine.
+    /// Opens the sensors of this machine.
     pub fn open() -> Sensors {
         Sensors::below(&Tree::at(Path::new("/")))
     }
@@ -59,7 +59,7 @@ impl Sensors {
         }
     }
 
-    /// To be called just before a run.
+    /// Call just before a run.
     pub fn begin(&self) -> Begun {
         Begun {
             stolen: self.stat.read(steal_ticks_of),
@@ -70,7 +70,7 @@ impl Sensors {
         }
     }
 
-    /// To be called just after it.
+    /// Call just after a run.
     pub fn end(&self, begun: &Begun) -> Surroundings {
         let elapsed = begun.at.elapsed();
         let waited = begun.waited_us.zip(self.pressure.read(pressure_total_of));
@@ -101,7 +101,7 @@ impl Sensors {
     }
 }
 
-/// A file of the kernel that is read again and again; `None` where there is none.
+/// A kernel file that is read repeatedly; `None` if it does not exist.
 #[derive(Debug)]
 struct Source(Option<(File, RefCell<Vec<u8>>)>);
 
@@ -111,7 +111,7 @@ impl Source {
         Source(file.map(|file| (file, RefCell::new(vec![0; 4096]))))
     }
 
-    /// One that is left alone unless it is quick.
+    /// Opens a file and discards it if reading it is slow.
     fn quick(tree: &Tree, path: &str) -> Source {
         let source = Source::open(tree, path);
         source.number();
@@ -123,7 +123,7 @@ impl Source {
         }
     }
 
-    /// What `parse` makes of the beginning of the file.
+    /// Parses the beginning of the file.
     fn read<T>(&self, parse: fn(&str) -> Option<T>) -> Option<T> {
         let (file, buffer) = self.0.as_ref()?;
         let mut buffer = buffer.borrow_mut();
@@ -164,7 +164,7 @@ mod tests {
             (&throttle("package"), "7\n"),
             ("/sys/class/thermal/thermal_zone0/temp", "61500\n"),
         ]);
-        // The optional files are as slow as the machine of this test is busy.
+        // The speed of the optional files depends on how busy the test machine is.
         let mut sensors = Sensors::below(&tree);
         let open = |path: &str| Source::open(&tree, path);
         sensors.frequency = open(&frequency);

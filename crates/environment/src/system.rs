@@ -1,9 +1,9 @@
-//! The operating system: kernel, clock, address layout, memory, and whether all of it is virtual.
+//! The operating system: kernel, clock, address space layout, memory and virtualization.
 
 use crate::control_group;
 use crate::tree::{Tree, field};
 
-/// `Linux 6.1.0-18-amd64`.
+/// Returns the kernel version, e.g. `Linux 6.1.0-18-amd64`.
 pub(super) fn kernel(tree: &Tree) -> Option<String> {
     let release = tree.text("/proc/sys/kernel/osrelease")?;
     let system = tree
@@ -12,7 +12,7 @@ pub(super) fn kernel(tree: &Tree) -> Option<String> {
     Some(format!("{system} {release}"))
 }
 
-/// The distribution's name for itself.
+/// Returns the name of the distribution.
 pub(super) fn distribution(tree: &Tree) -> Option<String> {
     let text = tree
         .text("/etc/os-release")
@@ -20,23 +20,23 @@ pub(super) fn distribution(tree: &Tree) -> Option<String> {
     field(&text, "PRETTY_NAME", '=').map(|name| name.trim_matches(['"', '\'']).to_owned())
 }
 
-/// How far addresses are randomised.
+/// Extent of address space layout randomization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Aslr {
     /// For every process.
     Full,
     /// All but the heap.
     Partial,
-    /// Nowhere on this machine.
+    /// Disabled on this machine.
     Off,
-    /// Off for us and our children only (`setarch -R`).
+    /// Disabled only for us and our children (`setarch -R`).
     OffHere,
 }
 
-/// The personality flag that `setarch -R` sets (`linux/personality.h`, `ADDR_NO_RANDOMIZE`).
+/// Personality flag set by `setarch -R` (`linux/personality.h`, `ADDR_NO_RANDOMIZE`).
 const NO_RANDOMIZE: u32 = 0x0004_0000;
 
-/// The state of address space layout randomisation.
+/// Returns the state of address space layout randomization.
 pub(super) fn aslr(tree: &Tree) -> Option<Aslr> {
     let personality = tree.text("/proc/self/personality");
     let flags = personality
@@ -50,10 +50,10 @@ pub(super) fn aslr(tree: &Tree) -> Option<Aslr> {
     }
 }
 
-/// The folder of the clock's settings.
+/// Folder of the clock settings.
 pub(super) const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0";
 
-/// What the kernel reads the time from, and what it could read it from.
+/// Returns the current and the available clock sources.
 pub(super) fn clock_source(tree: &Tree) -> Option<(String, Vec<String>)> {
     let current = tree.text(format!("{CLOCK}/current_clocksource"))?;
     let known = tree
@@ -65,7 +65,7 @@ pub(super) fn clock_source(tree: &Tree) -> Option<(String, Vec<String>)> {
     ))
 }
 
-/// Words in the names that firmware gives a machine, and the hypervisor they stand for.
+/// Substrings of firmware names, and the hypervisors they indicate.
 const FIRMWARE: &[(&str, &str)] = &[
     ("Amazon EC2", "kvm (Amazon EC2)"),
     ("Google Compute Engine", "kvm (Google Compute Engine)"),
@@ -77,8 +77,8 @@ const FIRMWARE: &[(&str, &str)] = &[
     ("Xen", "xen"),
 ];
 
-/// The hypervisor below us; `None` on bare metal. x86 processors show a flag whenever there is
-/// one; on others only the firmware's names tell.
+/// Returns the hypervisor; `None` on bare metal. On x86 a processor flag always indicates one; on
+/// others only the firmware names do.
 pub(super) fn hypervisor(tree: &Tree) -> Option<String> {
     let text = tree.text("/proc/cpuinfo").unwrap_or_default();
     let flagged = field(&text, "flags", ':')
@@ -105,7 +105,7 @@ pub(super) fn hypervisor(tree: &Tree) -> Option<String> {
         .or_else(|| flagged.then(|| "of unknown kind".to_owned()))
 }
 
-/// What kind of container we run in, if in any.
+/// Returns the kind of container, if any.
 pub(super) fn container(tree: &Tree) -> Option<String> {
     if let Some(kind) = tree.text("/run/systemd/container") {
         return Some(kind);
@@ -123,18 +123,17 @@ pub(super) fn container(tree: &Tree) -> Option<String> {
         .map(|kind| (*kind).to_owned())
 }
 
-/// What `/proc/meminfo` tells, in bytes.
+/// Data from `/proc/meminfo`, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Memory {
-    /// Main memory.
+    /// Total main memory.
     pub total_bytes: u64,
-    /// What programs can get without anything being written out.
+    /// Memory available to programs without swapping.
     pub available_bytes: u64,
-    /// Swap in use.
     pub swap_used_bytes: u64,
 }
 
-/// The state of memory now.
+/// Returns the current state of memory.
 pub(super) fn memory(tree: &Tree) -> Option<Memory> {
     let text = tree.text("/proc/meminfo")?;
     let bytes = |name| -> Option<u64> {
@@ -146,20 +145,19 @@ pub(super) fn memory(tree: &Tree) -> Option<Memory> {
         .saturating_sub(bytes("SwapFree").unwrap_or(0));
     Some(Memory {
         total_bytes: bytes("MemTotal")?,
-        // Kernels before 3.14 do not estimate it themselves.
+        // Kernels before 3.14 do not report it.
         available_bytes: bytes("MemAvailable").or_else(|| bytes("MemFree"))?,
         swap_used_bytes: swap,
     })
 }
 
-/// Which memory gets huge pages by itself: `always`, `madvise` or `never`.
+/// Returns which memory gets huge pages automatically: `always`, `madvise` or `never`.
 pub(super) fn transparent_huge_pages(tree: &Tree) -> Option<String> {
     let text = tree.text("/sys/kernel/mm/transparent_hugepage/enabled")?;
     let (_, chosen) = text.split_once('[')?;
     chosen.split_once(']').map(|(chosen, _)| chosen.to_owned())
 }
 
-/// How many huge pages are set aside.
 pub(super) fn reserved_huge_pages(tree: &Tree) -> Option<u64> {
     tree.value("/proc/sys/vm/nr_hugepages")
 }

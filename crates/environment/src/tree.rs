@@ -1,42 +1,42 @@
-//! Read access to `/proc` and `/sys`, or to a folder that looks like them.
+//! Read access to `/proc` and `/sys`, or to a folder that simulates them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// A file system, named by its root folder. Whatever cannot be read is simply not there: the
-/// kernel shows different files on every machine.
+/// A file system below a root folder. Unreadable files count as missing: the kernel shows different
+/// files on every machine.
 #[derive(Debug, Clone)]
 pub(super) struct Tree {
     root: PathBuf,
 }
 
 impl Tree {
-    /// The tree below `root`; `/` is this machine.
+    /// Creates a tree below `root`; `/` is this machine.
     pub fn at(root: &Path) -> Tree {
         Tree {
             root: root.to_owned(),
         }
     }
 
-    /// Where an absolute path of the machine is found.
+    /// Maps an absolute path of the machine into the tree.
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// A file's text without the blanks around it.
+    /// Returns the text of a file without surrounding blanks.
     pub fn text(&self, path: impl AsRef<Path>) -> Option<String> {
         let bytes = fs::read(self.path(path)).ok()?;
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
-    /// A file that holds one number (or another value that can be parsed).
+    /// Parses a file that contains a single number or other value.
     pub fn value<T: FromStr>(&self, path: impl AsRef<Path>) -> Option<T> {
         self.text(path)?.parse().ok()
     }
 
-    /// The names in a folder, sorted.
+    /// Returns the names in a folder, sorted.
     pub fn names(&self, folder: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.path(folder)) else {
             return Vec::new();
@@ -49,13 +49,13 @@ impl Tree {
         names
     }
 
-    /// Whether there is something at `path`.
+    /// Whether `path` exists.
     pub fn has(&self, path: &str) -> bool {
         self.path(path).exists()
     }
 }
 
-/// The value of the first line `NAME<separator>VALUE` of a text, as `/proc` writes its lists.
+/// Returns the value of the first line `NAME<separator>VALUE` of a text, as in `/proc`.
 pub(super) fn field<'a>(text: &'a str, name: &str, separator: char) -> Option<&'a str> {
     text.lines()
         .filter_map(|line| line.split_once(separator))
@@ -63,7 +63,7 @@ pub(super) fn field<'a>(text: &'a str, name: &str, separator: char) -> Option<&'
         .map(|(_, value)| value.trim())
 }
 
-/// A machine made of files, for tests.
+/// A simulated machine for tests.
 #[cfg(test)]
 pub(super) mod fake {
     use super::Tree;
@@ -72,7 +72,7 @@ pub(super) mod fake {
     use std::path::Path;
     use tempfile::TempDir;
 
-    /// Keeps the folder alive as long as the tree is in use.
+    /// Keeps the folder alive while the tree is in use.
     pub(crate) struct Machine(pub TempDir, Tree);
 
     impl Deref for Machine {
@@ -82,9 +82,9 @@ pub(super) mod fake {
         }
     }
 
-    /// A machine that shows exactly these files.
+    /// Creates a machine with exactly these files.
     pub(crate) fn machine(files: &[(&str, &str)]) -> Machine {
-        // Like the real ones, such files are in memory, where it costs nothing to wait until they are written.
+        // Like the real ones, these files are in memory, where syncing is free.
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() {
             tempfile::tempdir_in(memory)

@@ -17,6 +17,7 @@ mod fake;
 mod harness;
 mod job;
 mod layout;
+mod module_log;
 mod node;
 pub mod plan;
 mod program;
@@ -40,6 +41,7 @@ pub use job::{
     Tell, Trial, UsualTool,
 };
 pub use layout::{Build, Linking, RunLayout, build_cost, remove_builds};
+pub use module_log::ModuleLog;
 pub use program::is_harness as is_program_with_harness;
 pub use sources::own_program;
 pub use suites::{

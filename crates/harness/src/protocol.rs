@@ -12,8 +12,10 @@ use crate::job::{Description, Job, Kind, Parameter, Request, Route, Setting, Sou
 use crate::own_program;
 use crate::remembered::{self, Depends, Origin};
 use crate::{Attempt, Message, Observation};
-use speedwell_model::{Case, Cause, Length, Samples, SteadyRule, Value, ValueKind};
+use speedwell_model::{Case, Cause, Length, Run, Samples, SteadyRule, Value, ValueKind, Worktree};
 use speedwell_process::{Spec, run};
+use std::fs;
+use std::path::Path;
 
 /// Which side marks start and end of the measured section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,11 +140,19 @@ pub(super) fn perform(
             |samples: &Samples| Events::after([load(job, setting), in_samples(samples, false)]);
         return counting::perform(&counted, &commands, &|events| observation(job, events));
     }
-    let mut events = Events::after([load(job, setting), measure(job, setting, owner)]);
+    let worktree = setting.variant.worktree.as_ref();
+    let mut run_message = measure(job, setting, owner);
+    if let Some(checkout) = worktree.and_then(|own| fs::canonicalize(&own.checkout).ok()) {
+        run_message = run_message.with("modules_below", checkout.display());
+    }
+    let mut events = Events::after([load(job, setting), run_message]);
     match run(&setting.layout.apply(spec), &mut events) {
         Err(error) => Attempt::not_started(spec, &error, job, setting),
         Ok(outcome) => {
-            let (seen, fault) = observation(job, &events);
+            let (mut seen, fault) = observation(job, &events);
+            if let (Some(seen), Some(worktree)) = (&mut seen, worktree) {
+                seen.notes.extend(stray_note(&events, worktree));
+            }
             // For other kinds, a benchmark may report times itself, such as those of a device.
             let is_clocked = job.source.kind == Kind::Node;
             let wall_ns = outcome.wall_ns;
@@ -152,6 +162,21 @@ pub(super) fn perform(
             Attempt::new(plain, &outcome, seen, fault, job, setting)
         }
     }
+}
+
+/// A note where modules were loaded from the user's checkout and not from the worktree, which may lie in it.
+fn stray_note(events: &Events, worktree: &Worktree) -> Option<String> {
+    let [checkout, folder] = [&worktree.checkout, &worktree.folder]
+        .map(|path| fs::canonicalize(path).unwrap_or_else(|_| path.clone()));
+    let modules = events.first("end")?.list("modules");
+    let strays = modules.iter().map(Path::new);
+    let strays = strays.filter(|file| !file.starts_with(&folder));
+    let mut strays: Vec<String> = strays
+        .filter_map(|file| file.strip_prefix(&checkout).ok())
+        .map(|file| file.to_string_lossy().into_owned())
+        .collect();
+    strays.sort();
+    (!strays.is_empty()).then(|| Run::stray_note(&strays))
 }
 
 /// Rejects a section longer than the lifetime of its process: it was not measured.

@@ -117,6 +117,16 @@ pub static ERLANG: Sources = Sources::new(
     &[folder!("src", "$CARGO_MANIFEST_DIR/languages/erlang/src")],
 );
 
+/// What notes the modules that processes load while they list benchmarks.
+pub static MODULES: Sources = Sources::new(
+    "modules",
+    &[
+        file!("modules", "node.cjs"),
+        file!("modules", "python/sitecustomize.py"),
+    ],
+    &[],
+);
+
 impl Sources {
     const fn new(
         name: &'static str,

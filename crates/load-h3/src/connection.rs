@@ -1,7 +1,7 @@
-//! One QUIC connection with HTTP/3 on it: what the loop holds of it, and its task, from the socket to
-//! the end.
+//! HTTP/3 connections over QUIC: the handle that the event loop holds, and the task that drives the
+//! connection from its socket to its end.
 //!
-//! The task reports when requests can be sent, and why they no longer can. Start reading at
+//! The task reports when requests can be sent and why they no longer can. Start at
 //! [`Engine::connect`], [`Connection::send`], then `Line::run`.
 
 use crate::datagrams::{Datagrams, First, Passed, race};
@@ -24,10 +24,10 @@ use tokio::task::yield_now;
 
 type Driver = client::Connection<h3_quinn::Connection, Bytes>;
 
-/// After the end of a connection its requests are given so many turns to read what had arrived.
+/// Turns that requests get after the end of a connection to read data that had already arrived.
 const LAST_TURNS: u32 = 64;
 
-/// A connection that was begun. It is given up when this is dropped.
+/// Handle of a connection. Dropping it abandons the connection.
 pub struct Connection {
     number: u64,
     sender: Option<Sender>,
@@ -36,7 +36,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// The handle, and what ends when it is dropped.
+    /// Returns the handle and a receiver that resolves when the handle is dropped.
     fn new(number: u64, presence: Arc<()>) -> (Connection, oneshot::Receiver<()>) {
         let (give_up, given_up) = oneshot::channel();
         let connection = Connection {
@@ -48,21 +48,21 @@ impl Connection {
         (connection, given_up)
     }
 
-    /// Takes over what its event brought.
+    /// Takes over the sender from the connection's [`What::Established`] event.
     pub fn establish(&mut self, established: Established) {
         self.sender = Some(established.sender);
     }
 
-    /// Whether the server said that it takes no further requests.
+    /// Whether the server has announced that it accepts no further requests.
     pub fn is_closing(&self) -> bool {
         self.sender
             .as_ref()
             .is_some_and(ConnectionState::is_closing)
     }
 
-    /// Sends a request, whose events carry `key`. Of its response, `keep_bytes` of the body and the
-    /// header fields are kept, if it is given. The request is given up when the result is dropped.
-    /// `None` while the connection is not established.
+    /// Sends a request, whose events carry `key`. `keep_bytes`, if given, is how much of the
+    /// response body to keep, along with the header fields. Dropping the result cancels the
+    /// request. Returns `None` until the connection is established.
     pub fn send(
         &self,
         engine: &mut Engine,
@@ -90,7 +90,7 @@ impl Connection {
 }
 
 impl Engine {
-    /// Begins to connect, from `local` if it is given. The events of the connection carry
+    /// Starts connecting, from the address `local` if given. The connection's events carry
     /// `number`.
     pub fn connect(&mut self, to: SocketAddr, local: Option<IpAddr>, number: u64) -> Connection {
         let presence = Arc::new(());
@@ -110,24 +110,24 @@ impl Engine {
     }
 }
 
-/// What the task of a connection is made of.
+/// State of a connection's task.
 struct Line {
     to: SocketAddr,
     local: Option<IpAddr>,
-    /// The name in the handshake.
+    /// Server name for the handshake.
     name: String,
     config: ClientConfig,
     passed: Arc<Passed>,
     events: Arc<Events>,
     number: u64,
-    /// Held by the loop, by this task, and by every request in flight.
+    /// Held by the event loop, by this task and by every request in flight.
     presence: Arc<()>,
 }
 
-/// Those who hold [`Line::presence`] when no request is in flight.
+/// Holders of [`Line::presence`] when no request is in flight.
 const OTHERS_PRESENT: usize = 2;
 
-/// A connection that came about.
+/// An established connection.
 struct Connected {
     connection: quinn::Connection,
     datagrams: Arc<Datagrams>,
@@ -136,12 +136,12 @@ struct Connected {
 }
 
 impl Line {
-    /// Connects, and keeps the connection until its end or until the loop gives it up.
+    /// Connects and drives the connection until it ends or the handle is dropped.
     async fn run(self, mut given_up: oneshot::Receiver<()>) {
         let connected = match race(self.connect(), &mut given_up).await {
             First::This(Ok(connected)) => connected,
             First::This(Err(error)) => return self.report(What::NotEstablished(error)),
-            // What was begun is closed as it is dropped.
+            // Dropping the pending attempt closes it.
             First::That(_) => return,
         };
         let Connected {
@@ -207,7 +207,8 @@ impl Line {
         })
     }
 
-    /// A server that wants a certificate, for one, says so after the client's part of the handshake.
+    /// The reason for a failed start: a server that requires a client certificate, for example,
+    /// rejects the connection only after the client has completed its handshake.
     fn why_not(&self, connection: &quinn::Connection) -> ConnectError {
         connection
             .close_reason()
@@ -216,7 +217,7 @@ impl Line {
             })
     }
 
-    /// Waits for the end of a connection, and reports when it takes no further requests.
+    /// Waits for the end of the connection; reports when the server accepts no further requests.
     async fn end(
         &self,
         connection: &quinn::Connection,
@@ -241,7 +242,7 @@ impl Line {
         }
     }
 
-    /// Lets requests read what had arrived before the end.
+    /// Lets requests read data that arrived before the end.
     async fn hear_out(&self) {
         for _ in 0..LAST_TURNS {
             if Arc::strong_count(&self.presence) <= OTHERS_PRESENT {
@@ -253,6 +254,6 @@ impl Line {
 }
 
 fn varint(code: Code) -> VarInt {
-    // The codes of HTTP/3 have 9 bits.
+    // HTTP/3 error codes have 9 bits.
     VarInt::from_u32(code.value() as u32)
 }

@@ -1,7 +1,8 @@
-//! The UDP socket of one connection: counts what passes, and finds that nobody listens.
+//! The UDP socket of one connection: counts traffic and detects unreachable servers.
 //!
-//! The socket is connected, so the operating system reports ICMP messages about its packets to it
-//! (udp(7)). `quinn` would wait for answers that cannot come; here the connection ends.
+//! The socket is connected, so that the operating system reports ICMP errors for its packets
+//! (udp(7)). `quinn` would keep waiting for packets that cannot come; this socket ends the
+//! connection.
 
 use quinn::udp::{RecvMeta, Transmit, UdpSocketState};
 use quinn::{AsyncUdpSocket, UdpPoller};
@@ -16,18 +17,18 @@ use std::task::{Context, Poll, ready};
 use tokio::io::Interest;
 use tokio::sync::Notify;
 
-/// What passed through the sockets of an engine.
+/// Traffic through the sockets of an engine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Traffic {
-    /// Bytes of UDP payload that were received.
+    /// UDP payload bytes received.
     pub received: u64,
-    /// Bytes of UDP payload that were sent.
+    /// UDP payload bytes sent.
     pub sent: u64,
-    /// System calls that it took.
+    /// System calls made.
     pub calls: u64,
 }
 
-/// Counts what passes through the sockets.
+/// Counters shared by all sockets of an engine.
 #[derive(Debug, Default)]
 pub(crate) struct Passed {
     received: AtomicU64,
@@ -36,7 +37,7 @@ pub(crate) struct Passed {
 }
 
 impl Passed {
-    /// What passed since the last time.
+    /// Returns the traffic since the last call and resets the counters.
     pub fn take(&self) -> Traffic {
         Traffic {
             received: self.received.swap(0, Ordering::Relaxed),
@@ -46,19 +47,19 @@ impl Passed {
     }
 }
 
-/// The socket of a connection.
+/// The UDP socket of a connection.
 #[derive(Debug)]
 pub(crate) struct Datagrams {
     socket: tokio::net::UdpSocket,
     state: UdpSocketState,
     passed: Arc<Passed>,
-    /// The last error that the operating system reported; 0 is none.
+    /// The last fatal error (errno) from the operating system; 0 for none.
     error: AtomicI32,
     failed: Notify,
 }
 
 impl Datagrams {
-    /// A socket from a local address to a remote one. Must be called within the runtime.
+    /// Opens a socket and connects it to the server. Must be called within the runtime.
     pub fn connect(
         to: SocketAddr,
         local: Option<IpAddr>,
@@ -68,7 +69,7 @@ impl Datagrams {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        // socket, bind, connect, watching it, its options, and closing it in the end.
+        // socket, bind, connect, registration with the poller, options, and the final close.
         passed.calls.fetch_add(6, Ordering::Relaxed);
         let socket = UdpSocket::bind(SocketAddr::new(local.unwrap_or(any), 0))?;
         socket.connect(to)?;
@@ -81,7 +82,7 @@ impl Datagrams {
         })
     }
 
-    /// Waits until the operating system says that packets cannot reach the server.
+    /// Waits until the operating system reports that packets cannot reach the server.
     pub async fn failed(&self) -> io::Error {
         loop {
             let error = self.error.load(Ordering::Relaxed);
@@ -95,19 +96,20 @@ impl Datagrams {
         }
     }
 
-    /// An error without a packet wakes no reader, so it is asked for.
+    /// Polls for an error: one that arrives without a packet wakes no reader.
     fn take_error(&self) {
         self.passed.calls.fetch_add(1, Ordering::Relaxed);
         if let Ok(Some(error)) = self.socket.take_error() {
             self.note(&error);
         }
-        // This error is dealt with, until the operating system reports another.
+        // Clears readiness until the operating system reports another error.
         let nothing: io::Result<()> = Err(io::ErrorKind::WouldBlock.into());
         let _ = self.socket.try_io(Interest::ERROR, || nothing);
     }
 
     fn note(&self, error: &io::Error) {
-        // Only what says that there is no server: a packet too large, or a full queue, passes.
+        // Only errors that mean there is no server. Others, such as an oversized packet or a full
+        // queue, are transient.
         let is_final = matches!(
             error.kind(),
             io::ErrorKind::ConnectionRefused
@@ -148,7 +150,7 @@ impl AsyncUdpSocket for Datagrams {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
             Err(error) => {
-                // A packet that was not sent is a lost packet, which QUIC repeats.
+                // An unsent packet counts as lost; QUIC retransmits it.
                 self.note(&error);
                 Ok(())
             }
@@ -175,7 +177,7 @@ impl AsyncUdpSocket for Datagrams {
                         .fetch_add(bytes as u64, Ordering::Relaxed);
                     return Poll::Ready(Ok(count));
                 }
-                // Reading an error removes it, so this ends.
+                // Reading an error clears it, so the loop terminates.
                 Err(error) => self.note(&error),
             }
         }
@@ -200,7 +202,7 @@ impl AsyncUdpSocket for Datagrams {
 
 type Waiting = Pin<Box<dyn Future<Output = io::Result<()>> + Send + Sync>>;
 
-/// Waits for room in the socket.
+/// Waits until the socket is writable.
 struct Writable {
     datagrams: Arc<Datagrams>,
     waiting: Option<Waiting>,
@@ -231,13 +233,14 @@ impl UdpPoller for Writable {
     }
 }
 
-/// Which one came.
+/// Which of two futures completed first.
 pub(crate) enum First<A, B> {
     This(A),
     That(B),
 }
 
-/// Waits for both, and gives up the one that is not first. When both are there, `this` counts.
+/// Polls both futures, returns the result of the first to complete and drops the other. `this` wins
+/// a tie.
 pub(crate) async fn race<A, B>(
     this: impl Future<Output = A>,
     that: impl Future<Output = B>,

@@ -1,8 +1,7 @@
-//! The runtime of a thread, in which connections and requests are tasks.
+//! The single-threaded runtime in which connections and requests are tasks.
 //!
-//! Tasks run while the loop waits, and at no other time: what the loop wants done is collected and
-//! begun at the next wait, where no other thread needs to be woken for it. Start reading at
-//! [`Engine::wait`].
+//! Tasks run only while the event loop waits. New tasks are collected and spawned at the next wait,
+//! so that no other thread has to be woken for them. Start at [`Engine::wait`].
 
 use crate::datagrams::{Passed, Traffic};
 use crate::event::{Event, Events};
@@ -20,39 +19,40 @@ use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
 
-/// A connection on which nothing is heard for so long is lost. The operating system would keep TCP
-/// for minutes, but nothing reveals a dead peer sooner here, and 30 s is what servers offer, too.
+/// Idle timeout of a connection. TCP would stay open for minutes, but QUIC has no other sign of a
+/// dead peer, and servers use 30 s, too.
 const IDLE_MS: u32 = 30_000;
 
-/// A server that thinks for longer than that is asked whether it is alive, or its answer would be
-/// lost with the connection.
+/// Interval of keep-alive packets. Without them, a server that takes longer than the idle timeout
+/// to respond would lose the connection and with it the response.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// At the end, tasks get so many turns for each connection to say goodbye.
+/// Scheduler turns per connection at shutdown, to send CONNECTION_CLOSE.
 const TURNS_OF_GOODBYE: u32 = 4;
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Drives the connections of one thread.
 pub struct Engine {
-    /// What the loop wants done.
+    /// Tasks to spawn at the next wait.
     tasks: Vec<Task>,
     alarm: Alarm,
     pub(crate) events: Arc<Events>,
     pub(crate) passed: Arc<Passed>,
     pub(crate) config: ClientConfig,
     pub(crate) name: String,
-    /// Behind all that needs it to be dropped.
+    /// Last, so that it is dropped after everything that needs it.
     runtime: Runtime,
 }
 
 impl Engine {
-    /// An engine for this thread, whose connections use `tls` and expect a certificate for
-    /// `server_name`. It stops waiting whenever `alarm` can be read, such as a timer of
-    /// timerfd_create(2) whose other descriptor the caller sets.
+    /// Creates an engine for this thread. Its connections use `tls` and expect a certificate for
+    /// `server_name`. A wait ends when `alarm` becomes readable, for example a timerfd
+    /// (timerfd_create(2)) that the caller arms through another descriptor.
     ///
     /// # Errors
-    /// The operating system refuses what it is made of, or TLS has no cipher that QUIC needs.
+    /// Fails if the operating system cannot create the runtime or watch the alarm, or if TLS lacks
+    /// a cipher that QUIC requires.
     pub fn new(
         tls: Arc<rustls::ClientConfig>,
         server_name: String,
@@ -68,7 +68,7 @@ impl Engine {
         transport
             .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_MS))))
             .keep_alive_interval(Some(KEEP_ALIVE))
-            // Servers open no streams for requests (RFC 9114, section 6.1).
+            // Servers do not open bidirectional streams (RFC 9114, section 6.1).
             .max_concurrent_bidi_streams(VarInt::from_u32(0));
         let mut config = ClientConfig::new(Arc::new(crypto));
         config.transport_config(Arc::new(transport));
@@ -83,13 +83,13 @@ impl Engine {
         })
     }
 
-    /// Begins a task at the next wait.
+    /// Queues a task for the next wait.
     pub(crate) fn begin(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.push(Box::pin(task));
     }
 
-    /// Lets tasks run: if `may_block`, until something happened or the alarm can be read; else for one
-    /// turn. Gives what happened.
+    /// Runs tasks and collects events in `happened`. With `may_block`, runs until there is an event
+    /// or the alarm becomes readable; otherwise for one turn.
     pub fn wait(&mut self, may_block: bool, happened: &mut Vec<Event>) {
         let Engine {
             tasks,
@@ -115,13 +115,13 @@ impl Engine {
         events.take_into(happened);
     }
 
-    /// What passed through the sockets since the last time.
+    /// Returns the socket traffic since the last call.
     pub fn take_traffic(&self) -> Traffic {
         self.passed.take()
     }
 
-    /// After so many connections were given up: lets the servers know, which would otherwise keep them until
-    /// they are idle.
+    /// Notifies the servers after this many connections were dropped; they would otherwise keep
+    /// them until the idle timeout.
     pub fn say_goodbye(&mut self, connections: u32) {
         self.tasks.clear();
         self.runtime.block_on(async {
@@ -132,8 +132,8 @@ impl Engine {
     }
 }
 
-/// What ends a wait at a time. The runtime's own timers count milliseconds, which is too late for a
-/// caller that has a schedule.
+/// Ends a wait at a given time. The runtime's own timers have a resolution of one millisecond, too
+/// coarse for a load with a schedule.
 struct Alarm {
     descriptor: AsyncFd<File>,
 }
@@ -141,12 +141,13 @@ struct Alarm {
 impl Alarm {
     /// Must be called within the runtime.
     fn new(descriptor: OwnedFd) -> io::Result<Alarm> {
-        // SAFETY: a file's descriptor is open until it is dropped, and always the same.
+        // SAFETY: a `File` keeps the same descriptor open until it is dropped.
         let descriptor = unsafe { AsyncFd::register(File::from(descriptor))? };
         Ok(Alarm { descriptor })
     }
 
-    /// Ready when it has rung. An alarm that cannot be read has rung: the loop looks at its clock.
+    /// Ready once the alarm has fired, or if it cannot be read: the event loop checks its clock
+    /// anyway.
     fn poll(&self, context: &mut Context) -> Poll<()> {
         loop {
             let mut guard = match self.descriptor.poll_read_ready(context) {

@@ -1,4 +1,4 @@
-//! What happens on connections and streams, on its way from the tasks to the loop.
+//! Events on connections and streams, passed from the tasks to the event loop.
 
 use crate::failure::{ConnectError, Ended, Failure};
 use bytes::Bytes;
@@ -9,90 +9,90 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-/// Something happened on a connection.
+/// An event on a connection.
 pub struct Event {
-    /// The number that the connection was given when it was begun.
+    /// The number passed to `Engine::connect`.
     pub connection: u64,
-    /// When it happened.
+    /// Time of the event.
     pub at: Instant,
-    /// What happened.
+    /// Kind of event.
     pub what: What,
 }
 
-/// What happened on a connection.
+/// Kinds of connection events.
 pub enum What {
     /// Requests can be sent.
     Established(Box<Established>),
-    /// No connection came about.
+    /// The connection could not be established.
     NotEstablished(ConnectError),
-    /// The server takes no further requests.
+    /// The server accepts no further requests.
     Closing,
-    /// The connection is over.
+    /// The connection has ended.
     Ended(Ended),
-    /// Something happened to a request.
+    /// An event of a request.
     Stream(StreamKey, StreamEvent),
 }
 
 /// Sends requests on a connection.
 pub(crate) type Sender = client::SendRequest<h3_quinn::OpenStreams, Bytes>;
 
-/// A connection came about: requests can be sent after [`Connection::establish`].
+/// An established connection; pass it to [`Connection::establish`] before sending requests.
 pub struct Established {
     pub(crate) sender: Sender,
-    /// What ALPN agreed on.
+    /// The protocol that ALPN selected.
     pub alpn: Vec<u8>,
     /// The server's certificate.
     pub certificate: Option<CertificateDer<'static>>,
 }
 
-/// Which request of a connection; whoever sends it chooses both numbers.
+/// Identifies a request within a connection. The sender chooses both numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamKey {
-    /// A place that is used again for later requests.
+    /// Slot, reused by later requests.
     pub slot: u32,
-    /// Distinguishes the requests of one place.
+    /// Distinguishes successive requests in a slot.
     pub serial: u64,
 }
 
-/// What happened to a request.
+/// Kinds of request events.
 pub enum StreamEvent {
-    /// Its stream cannot be opened yet: the server allows no more.
+    /// The stream cannot be opened yet: the server's stream limit is reached.
     Waits,
-    /// Its stream was opened after that.
+    /// The stream was opened after a [`StreamEvent::Waits`].
     Opened,
-    /// The head of a response came, be it an interim one.
+    /// A response head arrived, possibly an interim one.
     Head,
-    /// The whole response came.
+    /// The response is complete.
     Response(Box<Response>),
-    /// There will be no whole response.
+    /// The response will not be completed.
     Failed(Failure),
 }
 
-/// A whole response.
+/// A complete response.
 #[derive(Debug, Clone, Default)]
 pub struct Response {
-    /// Its status.
+    /// Status code.
     pub status: u16,
-    /// Interim responses before it (RFC 9110, section 15.2).
+    /// Number of interim responses before it (RFC 9110, section 15.2).
     pub interim: u32,
-    /// The status of the last of them; 0 without any.
+    /// Status code of the last interim response; 0 if there was none.
     pub interim_status: u16,
-    /// Bytes of its body.
+    /// Length of the body.
     pub body_bytes: u64,
-    /// What was kept of it, if anything was to be.
+    /// The kept parts, if requested.
     pub kept: Option<Kept>,
 }
 
-/// What is kept of a response for a closer look.
+/// Parts of a response kept for inspection.
 #[derive(Debug, Clone, Default)]
 pub struct Kept {
-    /// Its header fields.
+    /// Header fields.
     pub fields: HeaderMap,
-    /// The beginning of its body.
+    /// Beginning of the body.
     pub body: Vec<u8>,
 }
 
-/// Events of an engine on their way from the tasks to the loop.
+/// Queue of events from the tasks to the event loop.
 #[derive(Default)]
 pub(crate) struct Events {
     inside: Mutex<Inside>,
@@ -105,13 +105,13 @@ struct Inside {
 }
 
 impl Events {
-    /// The tasks and the loop share one thread, so the lock is always free; a panic while it was
-    /// held leaves a list of whole events.
+    /// Tasks and event loop share one thread, so the lock is never contended. A panic while it was
+    /// held leaves the list consistent.
     fn lock(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds what happened just now.
+    /// Adds an event with the current time.
     pub fn report(&self, connection: u64, what: What) {
         let at = Instant::now();
         let mut inside = self.lock();
@@ -131,7 +131,7 @@ impl Events {
         self.lock().events.is_empty()
     }
 
-    /// Ready when there are events.
+    /// Ready once there are events.
     pub fn poll(&self, context: &mut Context) -> Poll<()> {
         let mut inside = self.lock();
         if !inside.events.is_empty() {
@@ -141,7 +141,7 @@ impl Events {
         Poll::Pending
     }
 
-    /// Takes all events, and leaves memory for the next ones.
+    /// Moves all events into `list` and keeps its buffer for the next ones.
     pub fn take_into(&self, list: &mut Vec<Event>) {
         let mut inside = self.lock();
         inside.waker = None;

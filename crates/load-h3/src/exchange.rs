@@ -1,5 +1,5 @@
-//! One request and its response on a stream of their own: a task from opening the stream to the end.
-//! Start reading at [`Exchange::run`].
+//! One request and its response: a task that opens a stream and drives it to the end. Start at
+//! [`Exchange::run`].
 
 use crate::datagrams::{First, race};
 use crate::event::{Events, Kept, Response, Sender, StreamEvent, StreamKey, What};
@@ -19,14 +19,14 @@ type Whole = RequestStream<h3_quinn::BidiStream<Bytes>, Bytes>;
 type Up = RequestStream<h3_quinn::SendStream<Bytes>, Bytes>;
 type Down = RequestStream<h3_quinn::RecvStream, Bytes>;
 
-/// A request whose response is awaited. It is given up when this is dropped.
+/// A request in flight. Dropping it cancels the request.
 #[derive(Debug)]
 pub struct InFlight {
     _given_up: oneshot::Sender<()>,
 }
 
 impl InFlight {
-    /// The handle, and what ends when it is dropped.
+    /// Returns the handle and a receiver that resolves when the handle is dropped.
     pub(crate) fn new() -> (InFlight, oneshot::Receiver<()>) {
         let (give_up, given_up) = oneshot::channel();
         let in_flight = InFlight { _given_up: give_up };
@@ -34,25 +34,25 @@ impl InFlight {
     }
 }
 
-/// A request to be sent.
+/// A request to send.
 pub(crate) struct Exchange {
     pub sender: Sender,
     pub head: http::Request<()>,
     pub body: Bytes,
     pub expects_body: bool,
-    /// Bytes of the body that are kept, if the response is looked at.
+    /// How much of the body to keep, if the response is to be inspected.
     pub keep_bytes: Option<usize>,
     pub events: Arc<Events>,
     pub connection: u64,
     pub key: StreamKey,
-    /// Ends when the request is given up.
+    /// Resolves when the request is cancelled.
     pub given_up: oneshot::Receiver<()>,
-    /// Shows the task of the connection that it is still in use.
+    /// Tells the connection's task that it is still in use.
     pub presence: Arc<()>,
 }
 
 impl Exchange {
-    /// Sends the request and reads its response, unless it is given up.
+    /// Sends the request and reads its response, unless cancelled.
     pub async fn run(mut self) {
         let report = |event| {
             self.events
@@ -78,7 +78,7 @@ impl Exchange {
             let both = while_sending(sending, &mut is_sent, receiving);
             race(both, &mut self.given_up).await
         };
-        // Otherwise the end of a stream that is dropped would look like the end of the request.
+        // Without a reset, dropping the stream would look like the end of the request.
         if !is_sent || matches!(response, First::That(_)) {
             up.stop_stream(Code::H3_REQUEST_CANCELLED);
         }
@@ -91,7 +91,7 @@ impl Exchange {
     }
 }
 
-/// Opens a stream and writes the head. Reports when the server's limit of streams makes it wait.
+/// Opens a stream and writes the head. Reports when the server's stream limit makes it wait.
 async fn open(
     sender: &mut Sender,
     head: http::Request<()>,
@@ -121,8 +121,8 @@ async fn upload(up: &mut Up, body: Bytes) -> Result<(), StreamError> {
     up.finish().await
 }
 
-/// Receives while the body is sent: a server may answer before it has read all of it. One that
-/// wants no more of it may still answer (RFC 9114, section 4.1), so a failure to send is no end.
+/// Receives while sending, since a server may respond before it has read the whole body. A failure
+/// to send is not an error: a server that stops reading may still respond (RFC 9114, section 4.1).
 async fn while_sending<T>(
     sending: impl Future<Output = Result<(), StreamError>>,
     is_sent: &mut bool,
@@ -152,7 +152,7 @@ async fn receive(
         report(StreamEvent::Head);
         let status = head.status();
         if status == StatusCode::SWITCHING_PROTOCOLS {
-            // There is nothing to switch to (RFC 9114, section 4.5).
+            // HTTP/3 cannot switch protocols (RFC 9114, section 4.5).
             return Err(Failure::SwitchingProtocols);
         }
         if !status.is_informational() {
@@ -189,7 +189,7 @@ async fn receive(
     }
 }
 
-/// What Content-Length says. Several values must agree (RFC 9110, section 8.6).
+/// Parses Content-Length. Repeated values must agree (RFC 9110, section 8.6).
 fn announced_bytes(fields: &HeaderMap) -> Result<Option<u64>, Failure> {
     let mut announced = None;
     for value in fields.get_all(CONTENT_LENGTH) {

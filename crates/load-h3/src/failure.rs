@@ -1,30 +1,30 @@
-//! Why connections and requests fail: plain classes of the many errors of QUIC, TLS and HTTP/3.
+//! Classifies the many errors of QUIC, TLS and HTTP/3 into a few failure classes.
 
 use h3::error::{Code, StreamError};
 use quinn::{ConnectionError, TransportErrorCode};
 use std::io;
 
-/// Alerts that rustls sends when a certificate does not convince it (RFC 8446, section 6):
-/// bad_certificate to certificate_unknown, unknown_ca, access_denied, decrypt_error (a signature does
-/// not match), bad_certificate_status_response. QUIC keeps the alert and not the error behind it.
+/// Alerts that rustls sends when it rejects a certificate (RFC 8446, section 6): bad_certificate to
+/// certificate_unknown, unknown_ca, access_denied, decrypt_error (signature mismatch),
+/// bad_certificate_status_response. QUIC preserves the alert, but not the underlying error.
 const CERTIFICATE_ALERTS: [u64; 9] = [42, 43, 44, 45, 46, 48, 49, 51, 113];
 
 /// no_application_protocol (RFC 7301, section 3.2).
 const ALPN_ALERT: u64 = 120;
 
-/// Codes of QUIC for failures of TLS: the alert plus this (RFC 9001, section 4.8).
+/// QUIC error codes for TLS alerts: 0x100 plus the alert (RFC 9001, section 4.8).
 const TLS_CODES: std::ops::Range<u64> = 0x100..0x200;
 
-/// Why no connection came about.
+/// Why a connection could not be established.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectError {
-    /// Nobody listens, or the server does not want the connection.
+    /// Nothing listens on the port, or the server rejects the connection.
     Refused,
-    /// No route leads to the server.
+    /// There is no route to the server.
     Unreachable,
-    /// No address, no port, no descriptor or no connection identifier is left.
+    /// Out of addresses, ports, descriptors or connection IDs.
     NoPort,
-    /// Nothing was heard of the server.
+    /// The server did not respond.
     TimedOut,
     /// The server does not speak HTTP/3.
     Alpn,
@@ -32,48 +32,48 @@ pub enum ConnectError {
     Certificate,
     /// The handshake failed in another way.
     Handshake,
-    /// HTTP/3 could not be begun on the connection.
+    /// HTTP/3 could not be started on the connection.
     Protocol,
 }
 
-/// How a connection ended that had come about.
+/// How an established connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// The server closed it without an error.
     Closed,
-    /// The server, or the operating system, broke it off.
+    /// The server or the operating system aborted it.
     Reset,
-    /// Nothing was heard of the server for too long.
+    /// The idle timeout expired.
     Idle,
-    /// The server broke a rule of QUIC or HTTP/3.
+    /// The server violated QUIC or HTTP/3.
     Protocol,
 }
 
-/// Why a request has no whole response.
+/// Why a request has no complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// Its head is larger than the server takes; it was not sent.
+    /// The request head exceeds the server's limit; it was not sent.
     HeadTooLarge,
-    /// The server said that it did not process the request (RFC 9114, section 4.1.1).
+    /// The server did not process the request (RFC 9114, section 4.1.1).
     Rejected,
-    /// The server said before that it takes no further requests.
+    /// The server had announced that it accepts no further requests.
     GoAway,
     /// The server reset the stream with this code.
     Reset(u64),
-    /// The server switches protocols, which HTTP/3 cannot (RFC 9114, section 4.5).
+    /// The server tried to switch protocols, which HTTP/3 does not support (RFC 9114, section 4.5).
     SwitchingProtocols,
     /// The header fields are malformed or too large.
     Fields,
-    /// Content-Length is malformed, or the body has another length.
+    /// Content-Length is malformed or does not match the body.
     Length,
-    /// The server broke a rule of HTTP/3.
+    /// The server violated HTTP/3.
     Protocol,
-    /// The connection was lost, which has an event of its own.
+    /// The connection was lost, which has its own event.
     WithConnection,
 }
 
 impl ConnectError {
-    /// The class of an error of the operating system.
+    /// Classifies an error of the operating system.
     pub(crate) fn of_socket(error: &io::Error) -> ConnectError {
         match error.kind() {
             io::ErrorKind::ConnectionRefused => ConnectError::Refused,
@@ -84,11 +84,11 @@ impl ConnectError {
         }
     }
 
-    /// The class of an error of the handshake.
+    /// Classifies an error of the handshake.
     pub(crate) fn of_handshake(error: &ConnectionError) -> ConnectError {
         let of_alert = |code: u64, is_ours: bool| match code.wrapping_sub(TLS_CODES.start) {
             ALPN_ALERT => ConnectError::Alpn,
-            // The same alert from the server is about a certificate of the client.
+            // From the server, the same alert is about a client certificate.
             alert if is_ours && CERTIFICATE_ALERTS.contains(&alert) => ConnectError::Certificate,
             _ => ConnectError::Handshake,
         };
@@ -101,7 +101,7 @@ impl ConnectError {
                 code if TLS_CODES.contains(&code.into()) => of_alert(code.into(), false),
                 _ => ConnectError::Handshake,
             },
-            // The server speaks QUIC, but not the version that HTTP/3 stands on.
+            // The server speaks QUIC, but not the version that HTTP/3 requires.
             ConnectionError::VersionMismatch => ConnectError::Alpn,
             ConnectionError::TimedOut => ConnectError::TimedOut,
             ConnectionError::Reset | ConnectionError::ApplicationClosed(_) => ConnectError::Refused,
@@ -112,7 +112,7 @@ impl ConnectError {
 }
 
 impl Ended {
-    /// How a connection ended that has this reason.
+    /// Classifies the reason for which a connection was closed.
     pub(crate) fn of_connection(error: &ConnectionError) -> Ended {
         match error {
             ConnectionError::ApplicationClosed(close) => {
@@ -124,13 +124,13 @@ impl Ended {
             },
             ConnectionError::Reset => Ended::Reset,
             ConnectionError::TimedOut => Ended::Idle,
-            // What we closed without wanting to was closed because of a broken rule.
+            // We close a connection on our own only after a protocol violation.
             _ => Ended::Protocol,
         }
     }
 
-    /// A code that HTTP/3 does not define means no error (RFC 9114, section 9); the others, but one,
-    /// say what is wrong.
+    /// Classifies an application error code. Unknown codes mean no error (RFC 9114, section 9); of
+    /// the known ones, all but H3_NO_ERROR are errors.
     fn of_code(code: u64) -> Ended {
         let errors = Code::H3_GENERAL_PROTOCOL_ERROR.value()..=Code::H3_VERSION_FALLBACK.value();
         let compression =
@@ -144,7 +144,7 @@ impl Ended {
 }
 
 impl Failure {
-    /// The class of an error of a stream.
+    /// Classifies an error of a stream.
     pub(crate) fn of_stream(error: StreamError) -> Failure {
         match error {
             StreamError::RemoteTerminate { code, .. } => match code {

@@ -1,9 +1,9 @@
-//! HTTP/3 for a loop that drives many client connections in one thread.
+//! HTTP/3 for an event loop that drives many client connections in one thread.
 //!
-//! The protocols are `quinn`'s and `h3`'s. Their tasks run in a runtime that belongs to an
-//! [`Engine`], and only while the loop is in [`Engine::wait`], which takes the place of waiting for
-//! sockets and gives what happened as [`Event`]s. The crate does not know what is requested, when or
-//! why, and counts nothing but bytes. Start reading at [`Engine`], then [`Connection::send`].
+//! The protocols are implemented by `quinn` and `h3`. Their tasks run in a runtime owned by an
+//! [`Engine`], and only during [`Engine::wait`], which replaces waiting for sockets and yields
+//! [`Event`]s. The crate does not know what is requested, when or why, and counts nothing but
+//! traffic. Start at [`Engine`], then [`Connection::send`].
 
 mod connection;
 mod datagrams;

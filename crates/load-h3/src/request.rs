@@ -1,26 +1,26 @@
-//! A request, written down once in the form that `h3` takes, and sent as often as wanted.
+//! A request, converted once to the form that `h3` takes and sent any number of times.
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderName};
 use http::{HeaderValue, Method, Uri};
 use std::fmt;
 
-/// What the head of a request is made of.
+/// Parts of a request head.
 #[derive(Debug, Clone, Copy)]
 pub struct Head<'a> {
-    /// The method.
+    /// Method.
     pub method: &'a str,
-    /// Host and port, as `:authority` has them.
+    /// Host and port, as in `:authority`.
     pub authority: &'a [u8],
-    /// The path with its query, or `*`.
+    /// Path with query, or `*`.
     pub target: &'a str,
-    /// Content-Length, unless it is among the fields.
+    /// Content-Length, unless given as a field.
     pub content_length: Option<usize>,
-    /// A response to this request may have a body: its method is not HEAD.
+    /// Whether a response may have a body, i.e. the method is not HEAD.
     pub expects_body: bool,
 }
 
-/// A request as it is sent.
+/// A prepared request.
 #[derive(Debug, Clone)]
 pub struct Request {
     head: http::Request<()>,
@@ -28,16 +28,16 @@ pub struct Request {
     expects_body: bool,
 }
 
-/// Which part of a request is malformed.
+/// The malformed part of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestError {
-    /// The method is no token.
+    /// The method is not a token.
     Method,
-    /// Authority and target are not those of a URL.
+    /// Authority and target do not form a URL.
     Target,
-    /// The name of this field is no token.
+    /// The name of this field is not a token.
     Name(String),
-    /// The value of the field of this name has control characters.
+    /// The value of this field contains control characters.
     Value(String),
 }
 
@@ -55,11 +55,11 @@ impl fmt::Display for RequestError {
 impl std::error::Error for RequestError {}
 
 impl Request {
-    /// Writes a request down. `fields` must not speak of an HTTP/1 connection (RFC 9114, section
-    /// 4.2).
+    /// Prepares a request. `fields` must not contain connection-specific fields of HTTP/1 (RFC
+    /// 9114, section 4.2).
     ///
     /// # Errors
-    /// A part would not be read as what it is meant to be.
+    /// Fails if a part is malformed.
     pub fn new<'a>(
         parts: &Head,
         fields: impl Iterator<Item = (&'a str, &'a [u8])>,
@@ -94,7 +94,7 @@ impl Request {
         })
     }
 
-    /// A copy of the head, to be sent.
+    /// Returns a copy of the head to send.
     pub(crate) fn head(&self) -> http::Request<()> {
         self.head.clone()
     }

@@ -1,6 +1,6 @@
-//! A server that does as little as a server can, so that a generator is the bottleneck: it answers
-//! every head that it receives with the same bytes. For `scripts/bench-load`, which starts it with the
-//! address to listen on and ends it.
+//! A server that does as little as possible, so that a generator is the bottleneck: it answers
+//! every request head with the same bytes. For `scripts/bench-load`, which starts it with an
+//! address to listen on and stops it.
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .nth(1)
         .filter(|word| !word.starts_with("--"))
     else {
-        // As a bench by itself it measures nothing.
+        // Run directly as a benchmark, it measures nothing.
         eprintln!("usage: answer ADDRESS:PORT; see scripts/bench-load");
         return Ok(());
     };
@@ -63,7 +63,8 @@ fn serve(listener: &TcpListener) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Answers every head that has arrived; heads of this load arrive whole. False at the end.
+/// Answers every head that has arrived; heads of this load are never split. Returns false at the
+/// end.
 fn answer(stream: &TcpStream, buffer: &mut [u8]) -> bool {
     match recv(stream, &mut *buffer, RecvFlags::empty()) {
         Ok((0, _)) => false,

@@ -1,11 +1,12 @@
-//! Time per request and response over one connection with 100 streams, beside the client of the
-//! `h2` crate on the same bytes: `cargo bench -p speedwell-load --bench http2`. Both send a request
-//! on each stream and read its status and its body. The two alternate, so that ratios of one run
-//! hold on a busy machine.
+//! Time per request and response over one connection with 100 streams, compared with the client of
+//! the `h2` crate on the same bytes: `cargo bench -p speedwell-load --bench http2`. Both send a
+//! request on each stream and read its status and body. They alternate, so that ratios within one
+//! run are reliable on a busy machine.
 //!
-//! With `--bench SIDE` (`ours`, `ours-varied`, `ours-table`, `h2` or `none`) only that side is executed, to count
-//! instructions: `valgrind --tool=callgrind` on the program, or `perf stat -e instructions:u`; what
-//! `none` costs is to be taken off. Without `--bench` everything runs once.
+//! With `--bench SIDE` (`ours`, `ours-varied`, `ours-table`, `h2` or `none`) only that side runs,
+//! to count instructions: `valgrind --tool=callgrind` on the program, or `perf stat -e
+//! instructions:u`; subtract the overhead measured by `none`. Without `--bench` everything runs
+//! once.
 
 use bytes::Bytes;
 use speedwell_load::http1::RequestParts;
@@ -38,7 +39,7 @@ fn main() {
     }
 }
 
-/// Median times over turns that alternate.
+/// Prints median times over alternating turns.
 fn compare(rounds: u32) {
     let mut turns: Vec<[f64; 4]> = (0..9)
         .map(|_| {
@@ -75,8 +76,8 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A GET of a small file as nginx answers it: names by their index, as entries for a table that does
-/// not exist, values in the Huffman code.
+/// Response to a GET of a small file as nginx encodes it: names by index, as entries for a
+/// nonexistent table, and Huffman-coded values.
 fn response(stream: u32) -> Vec<u8> {
     let mut block = vec![0x88];
     for (name, value) in [
@@ -88,7 +89,7 @@ fn response(stream: u32) -> Vec<u8> {
         ("etag", "\"6957f2b0-e\""),
         ("accept-ranges", "bytes"),
     ] {
-        // The encoder writes 15 and the rest of the index, for fields that are not kept.
+        // For fields without indexing, the encoder writes 15 and then the rest of the index.
         let mut field = Vec::new();
         encode_field(&mut field, name.as_bytes(), value.as_bytes());
         block.push(0x40 + 15 + field[1]);
@@ -99,8 +100,8 @@ fn response(stream: u32) -> Vec<u8> {
     bytes
 }
 
-/// The responses of a round are written into place before it is timed. If they vary, each head
-/// differs from the one before.
+/// Writes the responses of a round into place before it is timed. With `varies`, each head differs
+/// from the previous one.
 fn place_responses(bytes: &mut Vec<u8>, template: &[u8], first: u32, varies: bool) {
     bytes.clear();
     let second_frame = 9 + template[2] as usize;
@@ -110,7 +111,7 @@ fn place_responses(bytes: &mut Vec<u8>, template: &[u8], first: u32, varies: boo
         for at in [start + 5, start + second_frame + 5] {
             bytes[at..at + 4].copy_from_slice(&stream.to_be_bytes());
         }
-        // The last value ends in a byte that no walk looks at.
+        // The last value ends in a byte that the scan does not read.
         bytes[start + second_frame - 1] ^= u8::from(varies && stream & 2 == 0);
     }
 }
@@ -124,7 +125,7 @@ fn none(rounds: u32) -> f64 {
     0.0
 }
 
-/// Nanoseconds per request.
+/// Converts to nanoseconds per request.
 fn per_request(elapsed_ns: u128, rounds: u32) -> f64 {
     elapsed_ns as f64 / f64::from(rounds * STREAMS)
 }
@@ -169,7 +170,7 @@ fn ours(table_size: u32, varies: bool, rounds: u32) -> f64 {
     per_request(elapsed_ns, rounds)
 }
 
-/// Takes everything that is written, gives what was put into it.
+/// Accepts all writes; reads return the bytes put into it.
 #[derive(Default)]
 struct Pipe {
     incoming: Vec<u8>,
@@ -212,7 +213,7 @@ impl AsyncWrite for End {
     }
 }
 
-/// What a future gives that needs nothing more to happen.
+/// Output of a future that is ready immediately.
 fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,

@@ -1,8 +1,8 @@
-//! What it costs to totals for one request: `cargo bench -p speedwell-load --bench record`.
+//! Cost of recording one request: `cargo bench -p speedwell-load --bench record`.
 //!
-//! One request is one attempt, one send, one good answer and its times, as an event loop would enter
-//! them. Prints the median of several rounds. Without `--bench` (as under `cargo test --benches`) it
-//! does one short round and only shows that everything runs.
+//! One request is one attempt, one send, one successful response and its times, recorded as by an
+//! event loop. Prints the median of several rounds. Without `--bench` (as under `cargo test
+//! --benches`) it runs one short round, only to verify that everything works.
 
 use speedwell_load::latency::{
     ClosedLatency, Distribution, Freed, Intended, OpenLatency, Outcome, Service, Times,
@@ -45,7 +45,7 @@ fn main() {
     schedules(rounds, requests);
 }
 
-/// What the next time of a schedule costs.
+/// Measures the cost of computing the next time of a schedule.
 fn schedules(rounds: usize, requests: usize) {
     let rate = |per_s| Rate::per_second(per_s).unwrap_or(Rate::ZERO);
     let ramp = Stage {
@@ -87,7 +87,7 @@ fn times(k: usize, latency_ns: u64) -> Times {
     }
 }
 
-/// Latencies of 50 us to 5 ms in no order, most of them short.
+/// Latencies of 50 us to 5 ms in scrambled order, most of them short.
 fn latencies() -> Vec<u64> {
     (0..4096_u64)
         .map(|k| 50_000 + (k * 2_654_435_761 % 4096).pow(2) / 4)

@@ -1,9 +1,10 @@
-//! Time per response, beside httparse on the same bytes: `cargo bench -p speedwell-load --bench
-//! reply`. Both find the end of the head, the status, the length of the body and whether the
-//! connection stays. The two alternate, so that ratios of one run hold on a busy machine.
+//! Time per response, compared with httparse on the same bytes: `cargo bench -p speedwell-load
+//! --bench reply`. Both determine the end of the head, the status, the body length and whether the
+//! connection persists. They alternate, so that ratios within one run are reliable on a busy
+//! machine.
 //!
-//! With `--bench SIDE` (`ours` or `httparse`) only that side is executed, for `perf stat -e
-//! instructions:u`; `none` counts what the rest costs. Without `--bench` everything runs once.
+//! With `--bench SIDE` (`ours` or `httparse`) only that side runs, for `perf stat -e
+//! instructions:u`; `none` measures the overhead. Without `--bench` everything runs once.
 
 use speedwell_load::http1::{MethodKind, Reply};
 use std::hint::black_box;
@@ -39,7 +40,7 @@ fn main() {
     }
 }
 
-/// Median times over rounds that alternate.
+/// Prints median times over alternating rounds.
 fn compare(name: &str, bytes: &[u8], calls: u32, ours: &mut impl FnMut(&[u8]) -> u64) {
     assert_eq!(ours(bytes), httparse_reads(bytes), "both read the same");
     let mut rounds: Vec<(f64, f64)> = (0..9)
@@ -67,7 +68,7 @@ fn time_ns(bytes: &[u8], calls: u32, read: &mut impl FnMut(&[u8]) -> u64) -> f64
     start.elapsed().as_nanos() as f64 / f64::from(calls)
 }
 
-/// What both must agree on, in one number: status, length of the body, and reuse.
+/// Combines the facts that both must agree on in one number: status, body length and reuse.
 fn facts(status: u16, body_bytes: u64, reusable: bool) -> u64 {
     (body_bytes * 1000 + u64::from(status)) * 2 + u64::from(reusable)
 }

@@ -1,10 +1,10 @@
-//! An HTTP load generator: sends requests as they are due, and says what became of each of them and
-//! how long it took.
+//! An HTTP load generator: sends requests when they are due, and records the outcome and timing of
+//! each.
 //!
-//! The crate does not know benchmarks, sessions or reports. Start reading at [`load`], which says what
-//! a load is, and [`generator::run`], which carries it out and gives [`measured::Measured`]. Only
-//! `generator` opens connections and reads a clock. What it stands on works with bytes and numbers:
-//! [`pace`] says when to send, [`http1`] and [`http2`] what goes over the line, [`outcomes`] counts,
+//! The crate knows nothing about benchmarks, sessions or reports. Start at [`load`], which
+//! describes a load, and [`generator::run`], which runs it and returns [`measured::Measured`]. Only
+//! `generator` opens connections and reads a clock. The modules below it work on bytes and numbers:
+//! [`pace`] decides when to send, [`http1`] and [`http2`] encode and decode, [`outcomes`] counts,
 //! [`latency`] times.
 
 pub mod generator;

@@ -1,7 +1,7 @@
-//! What a load gave: counts, times, and what the generator says of itself. Plain data that can be
-//! written to a file, read back, and added to the data of other generators without loss.
+//! The result of a load: counts, times, and the generator's report about itself. Plain data that
+//! can be written to a file, read back, and merged with the data of other generators without loss.
 //!
-//! Start reading at [`Measured`].
+//! Start at [`Measured`].
 
 use crate::latency::{
     Achieved, ClosedLatency, Connect, Distribution, Intended, OpenLatency, OpenVerdict, Outcome,
@@ -10,52 +10,52 @@ use crate::latency::{
 use crate::outcomes::{ErrorClass, OutcomeCounts};
 use serde::{Deserialize, Serialize};
 
-/// What a load gave.
+/// The result of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// When it began, in milliseconds after 1970.
+    /// Start of the load, in milliseconds since the Unix epoch.
     pub began_epoch_ms: u64,
-    /// From the end of the warm-up to the last answer of a load that ends by requests, or to the
-    /// end of sending of one that ends by time. Rates refer to it.
+    /// From the end of the warm-up to the last response if the load ends by requests, or to the end
+    /// of sending if it ends by time. Rates refer to it.
     pub elapsed_ns: u64,
-    /// Answers that were good and came within [`Measured::elapsed_ns`]: those of throughput.
+    /// Successful responses within [`Measured::elapsed_ns`], the basis of the throughput.
     pub ok_in_time: u64,
-    /// Time that requests were in flight within [`Measured::elapsed_ns`], added up: of one that began before or ended
-    /// after it, the part within. Absent in files that were written without it.
+    /// Total time that requests were in flight within [`Measured::elapsed_ns`]; requests that
+    /// overlap either end count in part. Absent in older files.
     #[serde(default)]
     pub under_way_ns: Option<u64>,
-    /// Everything after the warm-up.
+    /// Totals of all requests after the warm-up.
     #[serde(rename = "account")]
     pub totals: Totals,
-    /// The requests of the warm-up, which are in no other figure.
+    /// Totals of the warm-up, which no other field includes.
     pub warmup: Totals,
-    /// The course of the load.
+    /// The timeline of the load.
     pub timeline: Timeline,
-    /// What each thread of each generator says of itself.
+    /// Reports from each thread of each generator.
     pub threads: Vec<ThreadReport>,
-    /// The most connections that were open at once.
+    /// Maximum number of simultaneous connections.
     pub most_connections: u32,
-    /// An open load needed more connections than it may have.
+    /// Whether an open load needed more connections than its limit.
     pub reached_most_connections: bool,
-    /// It was interrupted.
+    /// Whether the load was interrupted.
     pub is_interrupted: bool,
-    /// A row for every request, in the order of their ends, where asked for.
+    /// One row per request, in order of completion, if requested.
     pub rows: Vec<RequestRecord>,
 }
 
 impl Measured {
-    /// Good answers per second.
+    /// Successful responses per second.
     pub fn throughput(&self) -> Option<f64> {
         (self.elapsed_ns > 0).then(|| self.ok_in_time as f64 / (self.elapsed_ns as f64 / 1e9))
     }
 
-    /// Whether requests failed in the way in which they do when a server dies.
+    /// Whether some errors are typical of a server that died.
     pub fn has_lost_server(&self) -> bool {
         let mut classes = ErrorClass::every().filter(|class| class.is_of_lost_server());
         classes.any(|class| self.totals.outcomes.errors(class) > 0)
     }
 
-    /// Requests in flight on average, by Little's law; `None` without a duration.
+    /// Mean number of requests in flight, by Little's law; `None` if the duration is zero.
     pub fn effective_concurrency(&self) -> Option<f64> {
         match self.under_way_ns {
             Some(sum_ns) => (self.elapsed_ns > 0).then(|| sum_ns as f64 / self.elapsed_ns as f64),
@@ -66,7 +66,7 @@ impl Measured {
         }
     }
 
-    /// Adds what another generator gave that sent its part of the same load at the same time.
+    /// Merges the result of another generator that sent its part of the same load at the same time.
     pub fn merge(&mut self, other: Measured) {
         self.began_epoch_ms = self.began_epoch_ms.min(other.began_epoch_ms);
         self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
@@ -84,8 +84,8 @@ impl Measured {
         self.rows.sort_by_key(|row| row.end_ns);
     }
 
-    /// The same, seen from a moment so much earlier, in nanoseconds: where others began before this one, its course lies there
-    /// in that of the whole.
+    /// Shifts all times by `later_ns`, to align a generator that started later than others with
+    /// them.
     pub fn delay(&mut self, later_ns: u64) {
         self.timeline.delay(later_ns);
         for row in &mut self.rows {
@@ -94,37 +94,37 @@ impl Measured {
     }
 }
 
-/// One request, with times in nanoseconds from the start of the load, the warm-up included.
+/// One request, with times in nanoseconds since the start of the load (including the warm-up).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestRecord {
-    /// Its number in the load, from 0.
+    /// Sequence number in the load, from 0.
     pub index: u64,
-    /// Its kind, as a place in [`crate::load::Kinds::entries`].
+    /// Request kind, as an index into [`crate::load::Kinds::entries`].
     pub kind: u16,
-    /// When it was due, in an open load.
+    /// Scheduled start, in an open load.
     pub intended_ns: Option<u64>,
-    /// When it was taken up: the attempt to connect, if one was needed for it, else sending.
+    /// When processing started: connecting, if the request needed a connection, else sending.
     pub begun_ns: u64,
-    /// When it was sent; absent when it never was.
+    /// When the request was sent; absent if it never was.
     pub sent_ns: Option<u64>,
-    /// When the first byte of its answer came.
+    /// When the first byte of the response arrived.
     pub first_byte_ns: Option<u64>,
-    /// When it ended.
+    /// When the request ended.
     pub end_ns: u64,
-    /// What became of it.
+    /// Outcome of the request.
     pub outcome: Outcome,
-    /// The status of its whole answer, else 0.
+    /// Status code of a complete response, else 0.
     pub status: u16,
-    /// Bytes of the body.
+    /// Body bytes received.
     pub body_bytes: u64,
-    /// Bytes of the whole answer.
+    /// Bytes of the whole response on the wire.
     pub wire_bytes: u64,
-    /// It went over a connection that had been used before.
+    /// Whether the connection had been used before.
     pub is_reused: bool,
 }
 
 impl RequestRecord {
-    /// The same, seen from a moment so much earlier, in nanoseconds.
+    /// Shifts all times by `later_ns`.
     fn delay(&mut self, later_ns: u64) {
         let known = [
             &mut self.intended_ns,
@@ -138,35 +138,35 @@ impl RequestRecord {
     }
 }
 
-/// A thread that is busy for more than this share of the time is the bottleneck.
+/// CPU utilization above which a thread counts as a bottleneck.
 const MOST_BUSY: f64 = 0.9;
 
-/// The work of one thread.
+/// Resource usage of one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ThreadReport {
-    /// Time that it ran, in nanoseconds.
+    /// Elapsed time in nanoseconds.
     pub elapsed_ns: u64,
-    /// Processor time in user mode and in the kernel, in nanoseconds.
+    /// CPU time, user and kernel, in nanoseconds.
     pub cpu_ns: u64,
-    /// Times that it was taken off its processor while it had work to do.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
-    /// Rounds of its loop.
+    /// Iterations of the event loop.
     pub loops: u64,
-    /// System calls made: waits, sends, receives, and those of making connections. With HTTP/3 a
-    /// lower bound: calls of the sockets, and one wait for each round.
+    /// System calls: waits, sends, receives and connection setup. With HTTP/3 a lower bound: socket
+    /// calls and one wait per iteration.
     pub system_calls: u64,
-    /// Time slept so that several answers could be read at once, in nanoseconds.
+    /// Time slept to read several responses at once, in nanoseconds.
     pub batched_ns: u64,
-    /// The longest such sleep: time stamps of answers may be late by it.
+    /// The longest such sleep, by which response timestamps may be late.
     pub longest_batch_ns: u64,
     /// Most requests on one connection.
     pub most_requests: u64,
-    /// Fewest requests on one connection that was not cut short by the end.
+    /// Fewest requests on one connection, ignoring those that the end of the load cut short.
     pub fewest_requests: u64,
 }
 
 impl ThreadReport {
-    /// Share of the time that it was busy.
+    /// Share of time that the thread was busy.
     pub fn busy(&self) -> f64 {
         match self.elapsed_ns {
             0 => 0.0,
@@ -174,15 +174,15 @@ impl ThreadReport {
         }
     }
 
-    /// Whether it was so busy that it may have been what was measured.
+    /// Whether the thread was busy enough to have been the bottleneck.
     pub fn is_bottleneck(&self) -> bool {
         self.busy() > MOST_BUSY
     }
 }
 
 impl Measured {
-    /// Whether the load was the one that was asked for and the generator kept up; `None` of a closed
-    /// load, which has no schedule to miss.
+    /// Whether an open load was delivered as scheduled and the generator kept up; `None` for a
+    /// closed load, which has no schedule to miss.
     pub fn verdict(&self) -> Option<OpenVerdict> {
         let Latency::Open(latency) = &self.totals.latency else {
             return None;
@@ -198,20 +198,20 @@ impl Measured {
     }
 }
 
-/// What is counted and timed of a set of requests.
+/// Counts and times of a set of requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
-    /// What became of every request.
+    /// Outcomes of all requests.
     #[serde(rename = "books")]
     pub outcomes: OutcomeCounts,
-    /// How long they took.
+    /// How long requests took.
     pub latency: Latency,
-    /// What the answers were like.
+    /// Properties of the responses.
     pub replies: Replies,
 }
 
 impl Totals {
-    /// An empty one, for a closed or an open load.
+    /// Creates empty totals for a closed or an open load.
     pub fn new(is_closed: bool) -> Totals {
         Totals {
             outcomes: OutcomeCounts::new(),
@@ -220,14 +220,14 @@ impl Totals {
         }
     }
 
-    /// Adds the totals of another thread, time or generator of the same load.
+    /// Adds the totals of another thread, period or generator of the same load.
     pub fn merge(&mut self, other: &Totals) {
         self.outcomes.merge(&other.outcomes);
         self.latency.merge(&other.latency);
         self.replies.merge(&other.replies);
     }
 
-    /// Empties it and keeps its memory.
+    /// Clears all totals but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.outcomes = OutcomeCounts::new();
         self.latency.clear();
@@ -235,18 +235,18 @@ impl Totals {
     }
 }
 
-/// The times of a load.
+/// Times of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Latency {
-    /// Of clients that wait for their answers: service times only.
+    /// Clients wait for each response: service times only.
     Closed(Box<ClosedLatency>),
-    /// Of a schedule: response times from the intended start, and lag, as well.
+    /// Requests follow a schedule: also response times from the intended start, and lag.
     Open(Box<OpenLatency>),
 }
 
 impl Latency {
-    /// No times yet.
+    /// Creates an empty set of times.
     pub fn new(is_closed: bool) -> Latency {
         if is_closed {
             Latency::Closed(Box::default())
@@ -255,10 +255,10 @@ impl Latency {
         }
     }
 
-    /// Adds times of the same kind of load.
+    /// Adds the times of a load with the same model.
     ///
     /// # Panics
-    /// One load is closed and the other open: their times mean different things.
+    /// Panics if one load is closed and the other open: their times have different meanings.
     pub fn merge(&mut self, other: &Latency) {
         match (self, other) {
             (Latency::Closed(mine), Latency::Closed(theirs)) => mine.merge(theirs),
@@ -267,7 +267,7 @@ impl Latency {
         }
     }
 
-    /// Forgets the times and keeps the memory.
+    /// Clears the times but keeps the allocated memory.
     pub fn clear(&mut self) {
         match self {
             Latency::Closed(times) => times.clear(),
@@ -275,7 +275,7 @@ impl Latency {
         }
     }
 
-    /// Records a request that was sent. An intended start is only known to an open load.
+    /// Records a request that was sent. Only open loads use the intended start.
     pub fn record(&mut self, outcome: Outcome, intended: Intended, times: Times) {
         match self {
             Latency::Closed(latency) => latency.record(outcome, times),
@@ -283,7 +283,7 @@ impl Latency {
         }
     }
 
-    /// Records a connection that came about.
+    /// Records an established connection.
     pub fn connected(&mut self, ns: u64) {
         match self {
             Latency::Closed(latency) => latency.connect.record(ns),
@@ -291,7 +291,7 @@ impl Latency {
         }
     }
 
-    /// Times of connections.
+    /// Connect times.
     pub fn connect(&self) -> &Distribution<Connect> {
         match self {
             Latency::Closed(latency) => &latency.connect,
@@ -299,7 +299,7 @@ impl Latency {
         }
     }
 
-    /// Times from sending on, of one outcome, if it happened.
+    /// Times since sending for one outcome, if it occurred.
     pub fn sent(&self, outcome: Outcome) -> Option<&ServiceTimes> {
         match self {
             Latency::Closed(latency) => latency.requests.get(outcome),
@@ -307,7 +307,7 @@ impl Latency {
         }
     }
 
-    /// Times from sending on, of every outcome that happened.
+    /// Times since sending, by outcome, for those that occurred.
     pub fn by_outcome(&self) -> Vec<(Outcome, &ServiceTimes)> {
         match self {
             Latency::Closed(latency) => latency.requests.iter().collect(),
@@ -319,7 +319,7 @@ impl Latency {
         }
     }
 
-    /// Times from sending on, of all outcomes together.
+    /// Times since sending, over all outcomes.
     pub fn all_sent(&self) -> ServiceTimes {
         match self {
             Latency::Closed(latency) => latency.requests.merged(),
@@ -327,7 +327,7 @@ impl Latency {
         }
     }
 
-    /// Service times of good answers.
+    /// Service times of successful responses.
     pub fn service(&self) -> &Distribution<Service> {
         match self {
             Latency::Closed(latency) => &latency.requests.ok().service,
@@ -336,31 +336,31 @@ impl Latency {
     }
 }
 
-// What the answers were like, as far as it may be a sign of a wrong experiment.
+// Properties of responses that may reveal a flawed experiment.
 
-/// Properties of whole answers with a good status.
+/// Properties of complete responses with a successful status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Replies {
-    /// Whole answers that were counted here.
+    /// Number of complete responses.
     pub count: u64,
-    /// Bytes of the first body.
+    /// Length of the first body in bytes.
     pub first_body_bytes: Option<u64>,
-    /// Bytes of the shortest body.
+    /// Length of the shortest body in bytes.
     pub least_body_bytes: u64,
-    /// Bytes of the longest body.
+    /// Length of the longest body in bytes.
     pub greatest_body_bytes: u64,
-    /// Bodies whose length is not that of the first.
+    /// Bodies that differ in length from the first.
     pub other_lengths: u64,
-    /// Answers whose connection may be used again.
+    /// Responses after which the connection can be reused.
     pub reusable: u64,
-    /// Answers with both Transfer-Encoding and Content-Length (RFC 9112, section 6.1).
+    /// Responses with both Transfer-Encoding and Content-Length (RFC 9112, section 6.1).
     pub doubtful_framing: u64,
     /// Connections closed because unexpected bytes arrived.
     pub stray_bytes: u64,
 }
 
 impl Replies {
-    /// Empty counts for the time after these, which still know the first body.
+    /// Returns empty counts for the next period, which keep the length of the first body.
     pub fn following(&self) -> Replies {
         Replies {
             first_body_bytes: self.first_body_bytes,
@@ -370,7 +370,7 @@ impl Replies {
         }
     }
 
-    /// Counts a whole answer.
+    /// Counts a complete response.
     pub fn count(&mut self, body_bytes: u64, is_reusable: bool, is_doubtful: bool) {
         match self.first_body_bytes {
             None => {
@@ -389,8 +389,8 @@ impl Replies {
         self.doubtful_framing += u64::from(is_doubtful);
     }
 
-    /// Adds the answers of another thread or time. If its first body had another length, so had at
-    /// least those of its answers that were like it.
+    /// Adds the responses of another thread or period. If their first body has another length than
+    /// ours, at least the responses with that length count as different.
     pub fn merge(&mut self, other: &Replies) {
         match (self.first_body_bytes, other.first_body_bytes) {
             (_, None) => {}
@@ -416,24 +416,23 @@ impl Replies {
         self.stray_bytes += other.stray_bytes;
     }
 
-    /// Whether bodies differed in length.
+    /// Whether body lengths vary.
     pub fn lengths_vary(&self) -> bool {
         self.least_body_bytes != self.greatest_body_bytes
     }
 }
 
-// The timeline: what happened in each interval of time.
+// The timeline: events per interval.
 
-/// What happened in one interval.
+/// Events in one interval.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Tick {
-    /// Good answers.
+    /// Successful responses.
     pub ok: u64,
-    /// Requests that failed.
+    /// Failed requests.
     pub errors: u64,
-    /// Service times of good answers: the median, the 99th percentile and the greatest, in
-    /// nanoseconds. Where intervals of several generators or times were put together, the greatest
-    /// of each.
+    /// Service times of successful responses in nanoseconds: median, 99th percentile and maximum.
+    /// Merged intervals have the larger value of each.
     pub p50_ns: Option<u64>,
     /// See [`Tick::p50_ns`].
     pub p99_ns: Option<u64>,
@@ -442,7 +441,7 @@ pub struct Tick {
 }
 
 impl Tick {
-    /// The times of an interval.
+    /// Creates the entry of an interval from its counts and service times.
     pub fn new(ok: u64, errors: u64, service: &Distribution<Service>) -> Tick {
         let quantiles = service.quantiles(&[500_000, 990_000]);
         let ns = |at: usize| quantiles[at].map(|quantile| quantile.ns);
@@ -455,7 +454,8 @@ impl Tick {
         }
     }
 
-    /// Adds what happened elsewhere, or later, in the same interval: of times, the greatest is kept.
+    /// Merges events of the same interval, from another generator or a later time; keeps the larger
+    /// times.
     pub(crate) fn merge(&mut self, other: &Tick) {
         self.ok += other.ok;
         self.errors += other.errors;
@@ -465,19 +465,19 @@ impl Tick {
     }
 }
 
-/// Intervals of equal length, from the start of the load, the warm-up included.
+/// Equal intervals since the start of the load (including the warm-up).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
-    /// The length of an interval in nanoseconds.
+    /// Length of an interval in nanoseconds.
     pub interval_ns: u64,
-    /// The intervals that belong to the warm-up, at the beginning.
+    /// Number of intervals at the beginning that belong to the warm-up.
     pub warmup: usize,
-    /// What happened in each.
+    /// Events of each interval.
     pub ticks: Vec<Tick>,
 }
 
 impl Timeline {
-    /// Puts intervals together by twos.
+    /// Merges intervals in pairs.
     pub(crate) fn halve(&mut self) {
         let pairs = self.ticks.chunks(2).map(|pair| {
             let mut both = pair[0].clone();
@@ -489,7 +489,7 @@ impl Timeline {
         self.warmup = self.warmup.div_ceil(2);
     }
 
-    /// The same course, seen from a moment so much earlier, in nanoseconds: to the next whole interval.
+    /// Shifts the timeline by `later_ns`, rounded to whole intervals.
     fn delay(&mut self, later_ns: u64) {
         let intervals = later_ns.saturating_add(self.interval_ns / 2);
         let intervals = intervals.checked_div(self.interval_ns).unwrap_or(0) as usize;
@@ -500,7 +500,7 @@ impl Timeline {
         }
     }
 
-    /// Adds the course of another generator that began at the same time.
+    /// Merges the timeline of another generator that started at the same time.
     pub fn merge(&mut self, other: &Timeline) {
         if self.ticks.len() < other.ticks.len() {
             self.ticks.resize_with(other.ticks.len(), Tick::default);

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use regex::Regex;
 use speedwell_analysis::history::{History, SeriesTrend};
 use speedwell_analysis::trend::{Trend, TrendPoint, trend, trend_from};
-use speedwell_analysis::{self as analysis, Facts};
+use speedwell_analysis::{self as analysis, Facts, Settings};
 use speedwell_environment::Git;
 use speedwell_model::{Better, Change, Landmark, Revision, SeriesKey};
 use speedwell_results::store::{
@@ -16,7 +16,7 @@ use speedwell_results::store::{
 };
 use speedwell_suite::project::Project;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -100,6 +100,7 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
     store.keep_searched(&history.line, &reading.searched)?;
     history.gone = reading.gone;
     history.notes.extend(reading.cut_short());
+    history.notes.extend(future_sessions(store)?);
     for point in history
         .series
         .iter()
@@ -117,6 +118,56 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
         }
     }
     Ok(history)
+}
+
+/// Checks that every metric of the request is known of some case that it selects.
+///
+/// # Errors
+/// Names a metric that none has, and those that there are. The store fails.
+pub fn check_metrics(store: &mut Store, request: &HistoryRequest) -> Result<()> {
+    if request.metrics.is_empty() {
+        return Ok(());
+    }
+    summarise(store, usize::MAX)?;
+    let renames = store.renames()?;
+    let series = store.series()?;
+    let selected = series.iter().filter(|series| {
+        let case = today(&series.key.case, &renames);
+        has_case(&case, request)
+    });
+    let known: Vec<&str> = selected
+        .map(|series| series.key.metric.name.as_str())
+        .collect();
+    if known.is_empty() {
+        // That there are no such cases is what the report says.
+        return Ok(());
+    }
+    let settings = Settings {
+        metrics: request.metrics.clone(),
+        ..Settings::default()
+    };
+    analysis::check_metrics(&settings, known).context("in --metric")
+}
+
+/// Sessions that are named as dated in the future.
+const FUTURE_NAMED: usize = 3;
+
+/// A warning about sessions whose machine had a wrong clock.
+fn future_sessions(store: &Store) -> Result<Option<String>> {
+    let found = store.sessions_in_future(FUTURE_NAMED as i64 + 1)?;
+    let named = found.iter().take(FUTURE_NAMED);
+    let mut named = named
+        .map(|number| format!("@{number}"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    if found.len() > FUTURE_NAMED {
+        named += " and more";
+    }
+    Ok((!found.is_empty()).then(|| {
+        format!(
+            "Dated in the future, by a wrong clock of the machine: {named}. Their points count as of when they came here."
+        )
+    }))
 }
 
 /// Warns if sessions under one machine name were measured with different processors.
@@ -249,11 +300,7 @@ fn line(
 /// The branch in the project file, the default branch of the remote repository, or the checked-out
 /// branch.
 fn usual_branch(git: &Git) -> Result<Option<String>> {
-    let root = git
-        .ask(&["rev-parse", "--show-toplevel"])
-        .map(PathBuf::from);
-    let here = std::env::current_dir()?;
-    let project = Project::find(&here, root.as_deref().unwrap_or(&here))?;
+    let project = Project::find(&std::env::current_dir()?)?;
     let of_project = project.and_then(|project| project.history.branch);
     let of_remote = || Some(git.target(None)?.rsplit_once("origin/")?.1.to_owned());
     let of_checkout = || git.ask(&["symbolic-ref", "--short", "-q", "HEAD"]);
@@ -398,14 +445,17 @@ fn is_wanted(key: &SeriesKey, series: &StoredSeries, request: &HistoryRequest) -
             .iter()
             .any(|name| *name == key.metric.name || name == "all"),
     };
+    is_metric && request.relative.as_ref() != Some(&key.variant) && has_case(&key.case, request)
+}
+
+/// Whether the request selects a case, by its id.
+fn has_case(case: &str, request: &HistoryRequest) -> bool {
     let filters = &request.filters;
     let has = |(name, value): &(String, String)| {
         let words = format!(" {name}={value} ");
-        format!("{} ", key.case).contains(&words)
+        format!("{case} ").contains(&words)
     };
-    is_metric
-        && request.relative.as_ref() != Some(&key.variant)
-        && (filters.is_empty() || filters.iter().any(|filter| filter.is_match(&key.case)))
+    (filters.is_empty() || filters.iter().any(|filter| filter.is_match(case)))
         && request.sets.iter().all(has)
 }
 

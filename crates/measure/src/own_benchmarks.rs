@@ -6,7 +6,7 @@
 
 use anyhow::{Result, bail};
 use speedwell_harness::discover::{self, Selection, Suite};
-use speedwell_harness::{Job, Kind, Source, Tell, fingerprints};
+use speedwell_harness::{Job, Kind, ModuleLog, Source, Tell, code_files, fingerprints, program_of};
 use speedwell_model::{Variant, Worktree};
 use speedwell_runner::worktree;
 use std::collections::BTreeSet;
@@ -42,7 +42,8 @@ pub fn note(
     Ok(())
 }
 
-/// Project files that the benchmarks load from the checkout, as far as their languages reveal them.
+/// Project files that the benchmarks load from the checkout: those that their languages reveal at
+/// listing, and those that JavaScript sources name, which may be loaded only while measuring.
 fn strays(
     variant: &Variant,
     own: &Worktree,
@@ -57,17 +58,29 @@ fn strays(
             sources.push(source);
         }
     }
-    let is_script = |source: &&Source| source.kind == Kind::Suite && is_script(&source.file);
-    if let Some(missing) = sources
+    let is_script = |source: &Source| is_javascript(&source.file) || is_python(&source.file);
+    let (of_frameworks, mut sources): (Vec<Source>, Vec<Source>) =
+        (sources.into_iter()).partition(|source| source.kind == Kind::Suite && is_script(source));
+    if let Some(missing) = of_frameworks
         .iter()
-        .filter(is_script)
+        .filter(|source| is_javascript(&source.file))
         .find_map(|source| packages(source, own))
     {
         bail!(missing);
     }
+    let mut loaded: BTreeSet<PathBuf> = BTreeSet::new();
+    if !of_frameworks.is_empty() {
+        let log = ModuleLog::new(own)?;
+        discover::describe(&of_frameworks, selection, &log.observed(variant), tell);
+        loaded.extend(log.files());
+    }
+    for job in jobs.iter().filter(|job| !job.source.is_program()) {
+        let program = program_of(&job.source, variant);
+        let named = code_files(job, variant, &program).into_iter();
+        loaded.extend(named.filter(|file| is_javascript(file)));
+    }
     sources.retain(|source| matches!(source.kind, Kind::Node | Kind::NodeCore | Kind::Python));
     let described = discover::describe(&sources, selection, variant, tell);
-    let mut loaded: BTreeSet<PathBuf> = BTreeSet::new();
     for (source, description) in sources.iter().zip(described) {
         let missing = description
             .failure
@@ -92,9 +105,13 @@ fn strays(
     Ok(tracked.filter_map(inside).collect())
 }
 
-fn is_script(file: &Path) -> bool {
+fn is_javascript(file: &Path) -> bool {
     let ending = file.extension().and_then(|ending| ending.to_str());
-    ["js", "cjs", "mjs", "ts", "cts", "mts"].contains(&ending.unwrap_or_default())
+    ["js", "cjs", "mjs", "ts", "cts", "mts", "jsx", "tsx"].contains(&ending.unwrap_or_default())
+}
+
+fn is_python(file: &Path) -> bool {
+    file.extension().is_some_and(|ending| ending == "py")
 }
 
 /// Explains that JavaScript packages are installed in the checkout but not in the worktree, if so.

@@ -107,7 +107,7 @@ fn build(request: &VariantRequest, checkout: &Checkout) -> Result<Option<Build>>
         Some(command) => (command.clone(), checkout.inside.clone()),
         None => {
             let here = checkout.root.join(&checkout.inside);
-            let project = Project::find(&here, &checkout.root)?.unwrap_or_default();
+            let project = Project::find(&here)?.unwrap_or_default();
             let Some(command) = project.history.build else {
                 return Ok(None);
             };

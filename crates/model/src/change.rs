@@ -1,7 +1,7 @@
 //! A change in a series along a branch's revisions, with its confirmation and triage.
 
 use crate::Estimate;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
 /// How well a change is established.
@@ -50,6 +50,9 @@ pub struct Change {
     pub evidence: f64,
     /// Ratio of the new level to the old one. Before confirmation only approximate, because selecting the largest step
     /// overestimates it.
+    ///
+    /// Infinite where the old level is zero, or where too few points bound it. JSON has no such number and writes `null`.
+    #[serde(deserialize_with = "ratio")]
     pub ratio: Estimate,
     /// How well it is established.
     pub state: ChangeState,
@@ -63,6 +66,19 @@ pub struct Change {
     pub judged_by: Option<String>,
     /// Time of the assessment, in milliseconds since the Unix epoch.
     pub judged_unix_ms: Option<i64>,
+}
+
+/// Reads a ratio, whose infinite figures JSON writes as `null`.
+fn ratio<'de, D: Deserializer<'de>>(source: D) -> Result<Estimate, D::Error> {
+    #[derive(Deserialize)]
+    struct Figures {
+        value: Option<f64>,
+        low: Option<f64>,
+        high: Option<f64>,
+    }
+    let Figures { value, low, high } = Figures::deserialize(source)?;
+    let [value, low, high] = [value, low, high].map(|figure| figure.unwrap_or(f64::INFINITY));
+    Ok(Estimate { value, low, high })
 }
 
 /// Maximum length of a note in characters.
@@ -136,5 +152,35 @@ impl fmt::Display for Judgement {
             .iter()
             .find(|(judgement, _)| judgement == self);
         f.pad(known.map_or("", |(_, name)| name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_that_is_infinite_comes_back_from_json() {
+        let ratio = Estimate {
+            value: f64::INFINITY,
+            low: 2.0,
+            high: f64::INFINITY,
+        };
+        let change = Change {
+            number: 1,
+            before: "a".into(),
+            after: "b".into(),
+            is_drift: false,
+            evidence: 5.0,
+            ratio,
+            state: ChangeState::Found,
+            confirmed_by: None,
+            judgement: Judgement::Open,
+            note: None,
+            judged_by: None,
+            judged_unix_ms: None,
+        };
+        let written = serde_json::to_string(&change).unwrap();
+        assert_eq!(serde_json::from_str::<Change>(&written).unwrap(), change);
     }
 }

@@ -1,5 +1,5 @@
-//! Value axes along the left and the bottom: lines behind the data, tick labels, the axis's own label.
-//! Chooses as many ticks as fit without their labels touching.
+//! Value axes at the left and the bottom: grid lines behind the data, tick labels and axis labels.
+//! Uses as many ticks as fit without overlapping labels.
 
 use crate::Axis;
 use crate::category_labels::CategoryLabels;
@@ -11,35 +11,35 @@ use crate::ticks::Tick;
 
 pub(crate) const TICK_PX: f64 = 12.0;
 const AXIS_LABEL_PX: f64 = 13.0;
-/// Empty pixels between a tick label and the plot.
+/// Gap in pixels between a tick label and the plot.
 const TICK_GAP: f64 = 8.0;
-/// Height of the strip above the plot that holds the label of the left axis.
+/// Height of the strip above the plot that contains the label of the left axis.
 const TOP_STRIP: f64 = 26.0;
-/// A plot higher than this repeats its bottom tick labels on top.
+/// A plot taller than this repeats its bottom tick labels at the top.
 const TALL: f64 = 1000.0;
 
-/// Ticks of a bottom axis whose labels stay apart.
+/// Ticks of a bottom axis without overlapping labels.
 pub(crate) fn bottom_ticks(mapping: &Mapping) -> Vec<Tick> {
     let most = (mapping.length_px() / 70.0).clamp(2.0, 12.0) as usize;
     spread(mapping, most, |label| room_for(label, TICK_PX) + 14.0)
 }
 
-/// Ticks of a left axis whose labels stay apart.
+/// Ticks of a left axis without overlapping labels.
 pub(crate) fn left_ticks(mapping: &Mapping) -> Vec<Tick> {
-    // A low plot has its ticks closer together: with one or two of them nothing could be read off.
+    // Place ticks closer together in a low plot: one or two would make it unreadable.
     let loose = (mapping.length_px() / 55.0).clamp(2.0, 10.0);
     let close = (mapping.length_px() / 28.0).clamp(2.0, 4.0);
     let most = loose.max(close) as usize;
     spread(mapping, most, |_| TICK_PX * 1.4)
 }
 
-/// Ticks of a small axis without lines, between small labels.
+/// Ticks of a small axis without grid lines and with small labels.
 pub(crate) fn small_ticks(mapping: &Mapping, size_px: f64) -> Vec<Tick> {
     let most = (mapping.length_px() / 34.0).clamp(2.0, 8.0) as usize;
     spread(mapping, most, |label| room_for(label, size_px) + 8.0)
 }
 
-/// As many ticks as possible, at most about `most`, whose labels have `room` along the axis.
+/// As many ticks as possible, up to about `most`, with `room` for each label along the axis.
 fn spread(mapping: &Mapping, most: usize, room: impl Fn(&str) -> f64) -> Vec<Tick> {
     let apart = |ticks: &Vec<Tick>| {
         let written: Vec<&Tick> = ticks.iter().filter(|tick| !tick.label.is_empty()).collect();
@@ -55,7 +55,7 @@ fn spread(mapping: &Mapping, most: usize, room: impl Fn(&str) -> f64) -> Vec<Tic
     fitting.unwrap_or_else(|| mapping.ticks(1).into_iter().take(1).collect())
 }
 
-/// Width in pixels that the labels of a left axis need.
+/// Width in pixels of the labels of a left axis.
 pub(crate) fn left_gutter(ticks: &[Tick]) -> f64 {
     let widest = ticks
         .iter()
@@ -64,7 +64,7 @@ pub(crate) fn left_gutter(ticks: &[Tick]) -> f64 {
     widest + TICK_GAP
 }
 
-/// Height in pixels above the plot that the label of a left axis needs.
+/// Height in pixels above the plot for the label of a left axis.
 pub(crate) fn top_strip(label: &str) -> f64 {
     if label.trim().is_empty() {
         8.0
@@ -73,7 +73,7 @@ pub(crate) fn top_strip(label: &str) -> f64 {
     }
 }
 
-/// Height in pixels that a bottom axis needs, with its label.
+/// Height in pixels of a bottom axis, including its label.
 pub(crate) fn bottom_height(label: &str) -> f64 {
     TICK_GAP + TICK_PX + bottom_label_height(label)
 }
@@ -87,7 +87,7 @@ pub(crate) fn bottom_label_height(label: &str) -> f64 {
     }
 }
 
-/// Lines across the plot and labels left of it.
+/// Draws the grid lines and tick labels of a left axis.
 pub(crate) fn draw_left_axis(svg: &mut Svg, plot: Rect, mapping: &Mapping, ticks: &[Tick]) {
     svg.group("grid").set("stroke", GRID).containing(|svg| {
         for tick in ticks {
@@ -104,7 +104,7 @@ pub(crate) fn draw_left_axis(svg: &mut Svg, plot: Rect, mapping: &Mapping, ticks
     });
 }
 
-/// The label of a left axis: above the axis, where it is read without turning the head.
+/// Draws the label of a left axis horizontally above it, where it is easy to read.
 pub(crate) fn draw_left_label(svg: &mut Svg, sheet: Rect, plot: Rect, label: &str) {
     let label = elide(label, sheet.width(), AXIS_LABEL_PX);
     svg.group("y-label").containing(|svg| {
@@ -112,7 +112,7 @@ pub(crate) fn draw_left_label(svg: &mut Svg, sheet: Rect, plot: Rect, label: &st
     });
 }
 
-/// Lines across the plot, labels below it, and the axis's own label.
+/// Draws the grid lines, tick labels and label of a bottom axis.
 pub(crate) fn draw_bottom_axis(
     svg: &mut Svg,
     sheet: Rect,
@@ -154,7 +154,7 @@ fn tick_labels(svg: &mut Svg, sheet: Rect, mapping: &Mapping, ticks: &[Tick], ba
     }
 }
 
-/// The label of a bottom axis, its lowest pixels at `bottom`.
+/// Draws the label of a bottom axis with its lower edge at `bottom`.
 pub(crate) fn draw_bottom_label(svg: &mut Svg, plot: Rect, bottom: f64, label: &str) {
     let label = elide(label, plot.width(), AXIS_LABEL_PX);
     svg.group("x-label").containing(|svg| {
@@ -163,7 +163,6 @@ pub(crate) fn draw_bottom_label(svg: &mut Svg, plot: Rect, bottom: f64, label: &
     });
 }
 
-/// The line on which the data stand.
 pub(crate) fn draw_base_line(svg: &mut Svg, from: (f64, f64), to: (f64, f64)) {
     svg.line(from, to)
         .set("class", "base")
@@ -179,12 +178,12 @@ fn minor<'a>(line: crate::svg::Element<'a>, tick: &Tick) -> crate::svg::Element<
     }
 }
 
-// Two axes and the plot between them, for charts of points.
-// A category axis at the bottom writes its names in lines, or slanted where they are too long.
+// Two axes and the plot between them, for point charts. The names of a category axis at the bottom
+// are wrapped into lines, or slanted if too long.
 
-/// The plot of a chart of points.
+/// The plot of a point chart.
 pub(crate) struct Plane {
-    /// Where the data are drawn.
+    /// Area of the data.
     pub plot: Rect,
     pub x: Mapping,
     pub y: Mapping,
@@ -194,19 +193,20 @@ pub(crate) struct Plane {
     names: Option<CategoryLabels>,
 }
 
-/// Right of the plot, for half of the last tick label.
+/// Space right of the plot for half of the last tick label.
 const RIGHT_PX: f64 = 6.0;
-/// Slanted names may take this share of the height, and push the plot this share of the width aside.
+/// Maximum share of the height for slanted names, and of the width by which they may shift the
+/// plot.
 const SLANTED_HEIGHT: f64 = 0.34;
 const SLANTED_ASIDE: f64 = 0.14;
 
 impl Plane {
-    /// Places the axes in `sheet`; `x` and `y` each come with the part of the numbers they show.
+    /// Lays out the axes in `sheet`; `x` and `y` each come with the extent to show.
     pub fn lay_out(sheet: Rect, x: (&Axis, Extent), y: (&Axis, Extent)) -> Self {
         let top = sheet.top + top_strip(&y.0.label);
         let draft = Mapping::new(y.0, y.1, sheet.bottom - bottom_height(&x.0.label), top);
-        // The lengths of both axes depend on each other; one draft of the left labels is near enough,
-        // because their widths hardly change with the height.
+        // The lengths of the axes depend on each other; one draft of the left labels is accurate
+        // enough, because their widths hardly change with the height.
         let mut left = sheet.left + left_gutter(&left_ticks(&draft));
         let right = sheet.right - RIGHT_PX;
         let names = Mapping::new(x.0, x.1, left, right).names().map(|names| {
@@ -230,7 +230,7 @@ impl Plane {
         }
     }
 
-    /// With whole numbers only on the left axis.
+    /// Restricts the left axis to ticks at whole numbers.
     pub fn of_counts(self) -> Self {
         Self {
             y: self.y.of_counts(),
@@ -238,7 +238,7 @@ impl Plane {
         }
     }
 
-    /// With whole numbers only on the bottom axis.
+    /// Restricts the bottom axis to ticks at whole numbers.
     pub fn of_positions(self) -> Self {
         Self {
             x: self.x.of_counts(),
@@ -246,7 +246,7 @@ impl Plane {
         }
     }
 
-    /// Draws everything but the data.
+    /// Draws everything except the data.
     pub fn draw_axes(&self, svg: &mut Svg) {
         let Rect {
             left,
@@ -265,7 +265,7 @@ impl Plane {
             }
         }
         draw_base_line(svg, (left, bottom), (right, bottom));
-        // A line at zero, where the data lie on both sides of it.
+        // Mark zero if there are data on both sides of it.
         if self.y.reaches(0.0) && self.y.at(0.0) < bottom - 1.0 {
             let zero = self.y.at(0.0);
             svg.line((left, zero), (right, zero))
@@ -275,7 +275,7 @@ impl Plane {
     }
 }
 
-/// The labels of named places, and how far the plot must move to the right for the first of them.
+/// Lays out category names; also returns how far the plot must move right for the first of them.
 fn name_labels(names: &[String], left: f64, sheet: Rect) -> (CategoryLabels, f64) {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let width = sheet.right - RIGHT_PX - left;

@@ -1,17 +1,17 @@
-//! What a chart says about one of its axes: its label and how values become distances.
-//! Positions in pixels are the business of `scale::Mapping`.
+//! Description of a chart axis: its label and how values map to distances. Pixel positions are
+//! computed by `scale::Mapping`.
 
-/// One axis of a chart.
+/// An axis of a chart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axis {
-    /// Words beside the axis, with the unit; may be empty.
+    /// Axis label with the unit; may be empty.
     pub label: String,
-    /// How values become distances.
+    /// Scale that maps values to distances.
     pub scale: Scale,
 }
 
 impl Axis {
-    /// An axis on which equal differences are equal distances.
+    /// A linear axis.
     pub fn linear(label: impl Into<String>) -> Self {
         Self {
             label: label.into(),
@@ -19,7 +19,7 @@ impl Axis {
         }
     }
 
-    /// An axis on which doubling is always the same distance.
+    /// A base-2 logarithmic axis.
     pub fn log2(label: impl Into<String>) -> Self {
         Self {
             label: label.into(),
@@ -27,7 +27,7 @@ impl Axis {
         }
     }
 
-    /// An axis on which ten times is always the same distance.
+    /// A base-10 logarithmic axis.
     pub fn log10(label: impl Into<String>) -> Self {
         Self {
             label: label.into(),
@@ -35,7 +35,7 @@ impl Axis {
         }
     }
 
-    /// An axis of percentages of which each further nine is the same distance: 90, 99, 99.9.
+    /// An axis of percentages on which each additional nine is the same distance: 90, 99, 99.9.
     pub fn nines(label: impl Into<String>) -> Self {
         Self {
             label: label.into(),
@@ -43,7 +43,7 @@ impl Axis {
         }
     }
 
-    /// The label, with a word on what it cannot be guessed from its ticks: that they are logarithmic.
+    /// The label, marked as logarithmic if applicable, since the ticks do not make that obvious.
     pub(crate) fn described(&self) -> String {
         match self.scale {
             Scale::Log2 | Scale::Log10 if !self.label.trim().is_empty() => {
@@ -53,7 +53,7 @@ impl Axis {
         }
     }
 
-    /// The scale of an axis of values, on which names make no sense: they are read as linear.
+    /// Scale of a value axis. Categories make no sense there and are treated as linear.
     pub(crate) fn value_scale(&self) -> &Scale {
         match &self.scale {
             Scale::Category(_) => &Scale::Linear,
@@ -61,7 +61,7 @@ impl Axis {
         }
     }
 
-    /// An axis of named places: value 0 is the first name, 1 the second, and so on.
+    /// A category axis: value 0 is the first name, 1 the second, and so on.
     pub fn category(label: impl Into<String>, names: Vec<String>) -> Self {
         Self {
             label: label.into(),
@@ -70,23 +70,23 @@ impl Axis {
     }
 }
 
-/// How the values of an axis become distances.
+/// How the values of an axis map to distances.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Scale {
     /// Equal differences are equal distances.
     #[default]
     Linear,
-    /// Logarithmic with ticks at powers of two. Values that are not positive cannot be shown.
+    /// Logarithmic with ticks at powers of two. Cannot show values that are not positive.
     Log2,
-    /// Logarithmic with ticks at powers of ten. Values that are not positive cannot be shown.
+    /// Logarithmic with ticks at powers of ten. Cannot show values that are not positive.
     Log10,
-    /// Percentages from 0 up to, and without, 100: from 90 to 99 it is as far as from 99 to 99.9, so that
-    /// the tail of a distribution can be read. HdrHistogram's plots made it usual (G. Tene). Values of
-    /// 100 and more cannot be shown.
+    /// Percentages from 0 to below 100: the distance from 90 to 99 equals that from 99 to 99.9,
+    /// which makes the tail of a distribution readable. Popularized by HdrHistogram's plots (G.
+    /// Tene). Cannot show values of 100 or more.
     Nines,
-    /// Changes in percent, by their ratio: from 0 to +100 % it is as far as from 0 to -50 %. Changes of
-    /// -100 % and less cannot be shown.
+    /// Relative changes in percent by their ratio: the distance from 0 to +100 % equals that from 0
+    /// to -50 %. Cannot show changes of -100 % or less.
     Change,
-    /// Named places; a value is an index into the names. Values outside cannot be shown.
+    /// Named categories; a value is an index into the names. Cannot show other values.
     Category(Vec<String>),
 }

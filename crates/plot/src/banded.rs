@@ -1,7 +1,7 @@
-//! Categories along one direction, values along the other.
-//! Upright (categories below) when every label fits whole below its band, else sideways with the labels at
-//! the left, where long names can be read. Charts draw through [`Banded::rect`] and [`Banded::point`] and
-//! need not know which it is.
+//! Categories along one direction, values along the other. Upright (categories at the bottom) if
+//! every label fits completely below its band, else sideways with the labels at the left, where
+//! long names are readable. Charts draw through [`Banded::rect`] and [`Banded::point`], independent
+//! of the orientation.
 
 use crate::Axis;
 use crate::axes::{
@@ -14,23 +14,23 @@ use crate::scale::{Extent, Mapping};
 use crate::svg::{Anchor, Rect, Svg, Text};
 use crate::text::CAP_HEIGHT;
 
-/// Share of a band that marks may fill; the rest keeps neighbours apart.
+/// Share of a band that marks may fill; the rest separates neighbors.
 const FILLED: f64 = 0.8;
-/// Marks of one band lie no further apart than this, so that they are seen as belonging together.
+/// Maximum distance between marks of a band, so that they are perceived as a group.
 const WIDEST_SLOT_PX: f64 = 84.0;
-/// Marks narrower than this are easier to read sideways, where the sheet can grow.
+/// Below this mark width, sideways is more readable, since the sheet can grow.
 const NARROWEST_UPRIGHT_PX: f64 = 14.0;
-/// Room at the left that an upright value axis usually takes.
+/// Typical width of an upright value axis at the left.
 const USUAL_GUTTER: f64 = 60.0;
-/// Share of the width that labels at the left may take.
+/// Maximum share of the width for labels at the left.
 const LABEL_SHARE: f64 = 0.42;
 const LABEL_GAP: f64 = 10.0;
 
-/// The plot of a chart of categories.
+/// The plot of a category chart.
 pub(crate) struct Banded {
-    /// Where the data are drawn.
+    /// Area of the data.
     pub plot: Rect,
-    /// From values to pixels, along whichever direction values have.
+    /// Maps values to pixels, along either direction.
     pub value: Mapping,
     upright: bool,
     sheet: Rect,
@@ -41,7 +41,7 @@ pub(crate) struct Banded {
 }
 
 impl Banded {
-    /// Places categories with `slots` marks each in `sheet`.
+    /// Lays out categories with `slots` marks each in `sheet`.
     pub fn lay_out(
         sheet: Rect,
         labels: &[&str],
@@ -90,12 +90,12 @@ impl Banded {
         }
     }
 
-    /// The height in pixels that such a plot wants on `width` pixels.
+    /// Preferred height of such a plot in pixels for a given width.
     pub fn natural_height(labels: &[&str], slots: usize, width: f64) -> f64 {
         if upright_labels(labels, slots.max(1), width).is_some() {
             return 500.0;
         }
-        // Marks may be thinner where there are many, or nobody would scroll that far.
+        // Many marks are thinner, to limit scrolling.
         let mark_px = if labels.len() * slots > 60 {
             17.0
         } else {
@@ -110,7 +110,7 @@ impl Banded {
         (band * labels.len() as f64 + 60.0).max(180.0)
     }
 
-    /// Draws everything but the data.
+    /// Draws everything except the data.
     pub fn draw_axes(&self, svg: &mut Svg) {
         let Rect {
             left,
@@ -141,7 +141,7 @@ impl Banded {
         }
     }
 
-    /// Thin lines between bands of several marks, which show what belongs together.
+    /// Separates bands of several marks by thin lines.
     fn separate_bands(&self, svg: &mut Svg) {
         if self.slots == 1 || self.band_px() < 12.0 {
             return;
@@ -154,7 +154,7 @@ impl Banded {
         });
     }
 
-    /// Says that there is nothing to show in a band, where there is room to say so.
+    /// Marks a band as having no data, if there is room.
     pub fn draw_no_data(&self, svg: &mut Svg, band: usize) {
         const SIZE_PX: f64 = 11.0;
         let middle = self.band_middle(band);
@@ -172,18 +172,18 @@ impl Banded {
         svg.text(&text.coloured(MUTED));
     }
 
-    /// Pixels of one mark across the direction of values.
+    /// Width of a mark in pixels, across the value direction.
     pub fn slot_px(&self) -> f64 {
         (self.band_px() * FILLED / self.slots as f64).min(WIDEST_SLOT_PX)
     }
 
-    /// The pixel in the middle of one mark's place, across the direction of values.
+    /// Pixel at the center of a mark, across the value direction.
     pub fn slot_middle(&self, band: usize, slot: usize) -> f64 {
         let from_middle = slot as f64 + 0.5 - self.slots as f64 / 2.0;
         self.band_middle(band) + from_middle * self.slot_px()
     }
 
-    /// The pixel in the middle of a band.
+    /// Pixel at the center of a band.
     pub fn band_middle(&self, band: usize) -> f64 {
         let start = if self.upright {
             self.plot.left
@@ -202,7 +202,7 @@ impl Banded {
         length / self.count as f64
     }
 
-    /// The point at `across` (pixels) and `value`.
+    /// Returns the point at `across` (in pixels) and `value`.
     pub fn point(&self, across: f64, value: f64) -> (f64, f64) {
         let along = self.value.at(value);
         if self.upright {
@@ -212,7 +212,7 @@ impl Banded {
         }
     }
 
-    /// The rectangle between two pixels across and two values.
+    /// Returns the rectangle between two pixels across and two values.
     pub fn rect(&self, across: (f64, f64), values: (f64, f64)) -> Rect {
         let (one, other) = (
             self.point(across.0, values.0),
@@ -227,7 +227,7 @@ impl Banded {
     }
 }
 
-/// Labels below the bands, if the chart can stand upright.
+/// Lays out labels below the bands if an upright chart is feasible.
 fn upright_labels(labels: &[&str], slots: usize, width: f64) -> Option<CategoryLabels> {
     let band_px = (width - USUAL_GUTTER) / labels.len().max(1) as f64;
     let wide_enough = band_px * FILLED / slots as f64 >= NARROWEST_UPRIGHT_PX;
@@ -238,7 +238,7 @@ fn upright_labels(labels: &[&str], slots: usize, width: f64) -> Option<CategoryL
     }
 }
 
-/// Room above a sideways plot: for the tick labels that tall plots repeat there.
+/// Space above a sideways plot: tall plots repeat the tick labels there.
 fn top_margin(sheet: Rect) -> f64 {
     if sheet.height() > 1000.0 { 18.0 } else { 4.0 }
 }

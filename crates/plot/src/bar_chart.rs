@@ -1,5 +1,5 @@
-//! Grouped bars with intervals. Bars start at zero, because their length is what is compared; on a
-//! logarithmic axis, which has no zero, at the lower end.
+//! Grouped bars with intervals. Bars start at zero, because their lengths are compared; on a
+//! logarithmic axis, which has no zero, they start at the lower end.
 
 use crate::banded::Banded;
 use crate::colour::{INK, PAPER};
@@ -11,41 +11,41 @@ use crate::style::{Style, define_hatchings, hatched};
 use crate::svg::{Rect, Svg};
 use crate::{Axis, Scale};
 
-/// A bar is never thicker, however wide its place.
+/// Maximum thickness of a bar.
 const THICKEST_PX: f64 = 72.0;
 
 /// Bars in groups, each with an interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BarChart {
-    /// What the chart shows, in large letters.
+    /// Title, in large letters.
     pub title: String,
-    /// A line of explanation.
+    /// Subtitle.
     pub subtitle: Option<String>,
-    /// The axis of the values. A category scale makes no sense here and is read as linear.
+    /// Value axis. A category scale makes no sense here and is treated as linear.
     pub value_axis: Axis,
-    /// The groups of bars, in order.
+    /// Groups of bars, in order.
     pub categories: Vec<BarCategory>,
 }
 
-/// Bars that belong together.
+/// A group of bars.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BarCategory {
-    /// Written beside the bars; a line break in it divides a name from its description.
+    /// Label of the group; a line break separates name and description.
     pub label: String,
-    /// The bars, side by side.
+    /// Bars, side by side.
     pub bars: Vec<Bar>,
 }
 
 /// One bar.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bar {
-    /// Which series this is: equal names have equal colours in all categories.
+    /// Name of the series: equal names have equal colors in all categories.
     pub name: String,
-    /// The length of the bar.
+    /// Length of the bar.
     pub value: f64,
-    /// Low end of the interval around the value.
+    /// Lower end of the interval around the value.
     pub low: Option<f64>,
-    /// High end of the interval around the value.
+    /// Upper end of the interval around the value.
     pub high: Option<f64>,
 }
 
@@ -84,7 +84,7 @@ impl BarChart {
         let ends = shown
             .flat_map(|bar| [Some(bar.value), bar.low, bar.high])
             .flatten();
-        // On a logarithmic axis zero is not shown, and including it changes nothing.
+        // A logarithmic axis cannot show zero, so including it has no effect there.
         Extent::of_values(self.scale(), ends).map(|extent| extent.including(0.0).padded(0.06))
     }
 }
@@ -160,7 +160,7 @@ fn draw_bar(svg: &mut Svg, banded: &Banded, bar: &Bar, style: Style, middle: f64
     draw_interval(svg, banded, bar, middle, (half * 0.5).min(6.0));
 }
 
-/// The interval as a line with caps, on a pale ground that keeps it visible over the bar.
+/// Draws the interval as a line with caps, on a pale background that keeps it visible over the bar.
 fn draw_interval(svg: &mut Svg, banded: &Banded, bar: &Bar, middle: f64, cap: f64) {
     let (low, high) = (bar.low.unwrap_or(bar.value), bar.high.unwrap_or(bar.value));
     if low.is_nan() || high.is_nan() || low == high {

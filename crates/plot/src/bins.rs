@@ -1,20 +1,19 @@
-//! Cuts the values of all series of a histogram into the same bins.
-//! Bins are equally wide on the screen: equal ratios on a logarithmic axis.
+//! Divides the values of all series of a histogram into the same bins. Bins have equal width on the
+//! screen, i.e. equal ratios on a logarithmic axis.
 
 use crate::scale::{Extent, Projection};
 
-/// More bins than this are thinner than the eye needs, fewer than that hide the shape.
+/// More bins would be too thin to see, fewer would hide the shape.
 const MOST: f64 = 80.0;
 const FEWEST: f64 = 5.0;
 
-/// A value and how often it occurred.
+/// A value and its number of occurrences.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Counted {
     pub value: f64,
     pub count: u64,
 }
 
-/// How many values these are.
 pub(crate) fn total(values: &[Counted]) -> u64 {
     values.iter().map(|of| of.count).sum()
 }
@@ -28,7 +27,7 @@ pub(crate) struct Bins {
 }
 
 impl Bins {
-    /// For values that all can be shown; each list is one series. `None` without values.
+    /// Chooses bins for values that can all be shown; each list is a series. `None` without values.
     pub fn of_series(projection: Projection, series: &[Vec<Counted>]) -> Option<Self> {
         let project = |values: &Vec<Counted>| -> Vec<Counted> {
             let project = |of: &Counted| {
@@ -70,7 +69,7 @@ impl Bins {
         })
     }
 
-    /// One bin around a single value.
+    /// Creates one bin around a single value.
     fn around(projection: Projection, value: f64) -> Self {
         let width = match projection {
             Projection::Linear if value == 0.0 => 1.0,
@@ -85,42 +84,42 @@ impl Bins {
         }
     }
 
-    /// How many of the values lie in each bin.
+    /// Number of values in each bin.
     pub fn counts(&self, values: &[Counted]) -> Vec<u64> {
         let mut counts = vec![0; self.count];
         for of in values {
             let Some(value) = self.projection.forward(of.value) else {
                 continue;
             };
-            // The float to integer cast saturates at zero, as a value on the first edge needs.
+            // The cast to an integer saturates at zero, as needed for a value on the first edge.
             let bin = ((value - self.first) / self.width).floor() as usize;
             counts[bin.min(self.count - 1)] += of.count;
         }
         counts
     }
 
-    /// The ends of a bin, as values.
     pub fn ends(&self, bin: usize) -> (f64, f64) {
         let edge = |at: usize| self.projection.back(self.first + at as f64 * self.width);
         (edge(bin), edge(bin + 1))
     }
 
-    /// The part of the axis the bins cover, with a little room at both ends.
+    /// Extent of the axis that the bins cover, with some padding.
     pub fn extent(&self, scale: &crate::Scale) -> Option<Extent> {
         let (low, high) = (self.ends(0).0, self.ends(self.count - 1).1);
         Extent::of_values(scale, [low, high]).map(|extent| extent.padded_across(0.02))
     }
 }
 
-/// The bin width of D. Freedman and P. Diaconis, "On the histogram as a density estimator" (1981): twice
-/// the interquartile range over the cube root of the number of values. `None` when it is zero.
+/// Bin width according to D. Freedman and P. Diaconis, "On the histogram as a density estimator"
+/// (1981): twice the interquartile range over the cube root of the number of values. `None` if
+/// zero.
 fn freedman_diaconis(sorted: &[Counted]) -> Option<f64> {
     let range = quantile(sorted, 0.75)? - quantile(sorted, 0.25)?;
     let width = 2.0 * range / (total(sorted) as f64).cbrt();
     (width > 0.0).then_some(width)
 }
 
-/// Linear interpolation between order statistics, as in `tukey`: type 7 of Hyndman and Fan (1996).
+/// Interpolates linearly between order statistics, as in `tukey`: type 7 of Hyndman and Fan (1996).
 fn quantile(sorted: &[Counted], p: f64) -> Option<f64> {
     let position = p * total(sorted).checked_sub(1)? as f64;
     let below = position.floor() as u64;
@@ -129,7 +128,7 @@ fn quantile(sorted: &[Counted], p: f64) -> Option<f64> {
     Some(low * (1.0 - share) + high.unwrap_or(low) * share)
 }
 
-/// The value with so many values before it.
+/// Returns the value with `rank` values before it.
 fn at_rank(sorted: &[Counted], rank: u64) -> Option<f64> {
     let mut passed = 0;
     let reaches = |of: &&Counted| {
@@ -139,8 +138,8 @@ fn at_rank(sorted: &[Counted], rank: u64) -> Option<f64> {
     sorted.iter().find(reaches).map(|of| of.value)
 }
 
-/// A width of 1, 2 or 5 times a power of ten, so that edges are round values; on a logarithmic axis
-/// no width makes them round.
+/// Rounds the width to 1, 2 or 5 times a power of ten, so that edges are round values; on a
+/// logarithmic axis no width does.
 fn round_width(width: f64, projection: Projection) -> f64 {
     if projection != Projection::Linear {
         return width;
@@ -191,7 +190,7 @@ mod tests {
 
     #[test]
     fn the_width_is_the_round_one_next_to_that_of_the_rule() {
-        // 0..=999: the interquartile range is 499.5, 2 * 499.5 / 10 = 99.9, and 100 is round.
+        // 0..=999: the interquartile range is 499.5, 2 * 499.5 / 10 = 99.9, which rounds to 100.
         let values: Vec<f64> = (0..1000).map(f64::from).collect();
         let bins = linear(&values);
         assert_eq!((bins.ends(0), bins.count), ((0.0, 100.0), 10));

@@ -1,5 +1,5 @@
-//! Distributions side by side: Tukey's boxes with every single value as a point over them.
-//! The drawing of one box is in `box_mark`.
+//! Distributions side by side: Tukey box plots overlaid with every value as a point. A single box
+//! is drawn in `box_mark`.
 
 use crate::banded::Banded;
 use crate::box_mark::BoxMark;
@@ -10,37 +10,37 @@ use crate::style::{Style, define_hatchings};
 use crate::svg::{Rect, Svg};
 use crate::{Axis, Scale};
 
-/// A box plot in which every value is shown as a point, too.
+/// A box plot that also shows every value as a point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BoxChart {
-    /// What the chart shows, in large letters.
+    /// Title, in large letters.
     pub title: String,
-    /// A line of explanation.
+    /// Subtitle.
     pub subtitle: Option<String>,
-    /// The axis of the values. A category scale makes no sense here and is read as linear.
+    /// Value axis. A category scale makes no sense here and is treated as linear.
     pub value_axis: Axis,
-    /// The groups of boxes, in order.
+    /// Groups of boxes, in order.
     pub categories: Vec<BoxCategory>,
 }
 
-/// Boxes that belong together.
+/// A group of boxes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BoxCategory {
-    /// Written beside the boxes; a line break in it divides a name from its description.
+    /// Label of the group; a line break separates name and description.
     pub label: String,
-    /// The boxes, side by side.
+    /// Boxes, side by side.
     pub boxes: Vec<BoxSeries>,
 }
 
 /// The values of one box.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BoxSeries {
-    /// Which series this is: equal names have equal colours in all categories.
+    /// Name of the series: equal names have equal colors in all categories.
     pub name: String,
-    /// The values, in any order.
+    /// Values, in any order.
     pub values: Vec<f64>,
-    /// Where the line across the box is, if not at the median: an estimate that knows more than
-    /// the values by themselves, such as which of them were measured together.
+    /// Position of the line across the box, if not the median: an estimate that uses additional
+    /// information, such as which values were measured together.
     pub center: Option<f64>,
 }
 

@@ -1,23 +1,23 @@
-//! One box of a box plot: box, median, whiskers, and its values as points.
+//! A single box of a box plot: box, median, whiskers, and its values as points.
 
 use crate::banded::Banded;
 use crate::numeral::figure;
 use crate::style::{Style, hatched_tint};
 use crate::svg::Svg;
 
-/// A box is never thicker, however wide its place.
+/// Maximum thickness of a box.
 const THICKEST_PX: f64 = 72.0;
 
-/// One box, with what its tooltips say.
+/// A box with the data for its tooltips.
 pub(crate) struct BoxMark<'a> {
     pub category: &'a str,
     pub name: &'a str,
     /// The values that can be shown, ascending.
     pub sorted: &'a [f64],
-    /// Where the line across the box is, if not at the median.
+    /// Position of the line across the box, if not the median.
     pub center: Option<f64>,
     pub style: Style,
-    /// The pixel of its middle, across the direction of values.
+    /// Center in pixels, across the value direction.
     pub middle: f64,
 }
 
@@ -81,7 +81,7 @@ impl BoxMark<'_> {
     fn draw_points(&self, svg: &mut Svg, banded: &Banded, half: f64) {
         let radius = self.radius(half);
         let opacity = if self.sorted.len() > 200 { 0.45 } else { 0.65 };
-        // The whole label of the category in every tooltip would be most of the file.
+        // Exclude the category from the tooltips, where it would make up most of the file.
         let name = match self.name.trim() {
             "" => String::new(),
             name => format!("{name}: "),
@@ -102,7 +102,7 @@ impl BoxMark<'_> {
         });
     }
 
-    /// Smaller points where there are many or where the box is thin.
+    /// Point radius: smaller for many points or a thin box.
     fn radius(&self, half: f64) -> f64 {
         let crowded = match self.sorted.len() {
             0..40 => 2.8,
@@ -112,7 +112,7 @@ impl BoxMark<'_> {
         f64::min(crowded, half * 0.2).max(0.6)
     }
 
-    /// What this box belongs to, as the beginning of a tooltip.
+    /// Start of a tooltip: category and name.
     fn owner(&self) -> String {
         let parts = [self.category, self.name];
         let named: Vec<&str> = parts
@@ -140,24 +140,24 @@ impl BoxMark<'_> {
     }
 }
 
-// The figures of a box plot (J. W. Tukey, "Exploratory Data Analysis", 1977).
+// The statistics of a box plot (J. W. Tukey, "Exploratory Data Analysis", 1977).
 
-/// Quartiles and whiskers of some values.
+/// Quartiles and whiskers of a set of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Tukey {
-    /// The lowest value within 1.5 times the interquartile range of the box.
+    /// Lowest value within 1.5 interquartile ranges of the box.
     pub low_whisker: f64,
     pub low_quartile: f64,
     pub median: f64,
-    /// Where the line across the box is: at the median, unless another estimate is compared.
+    /// Position of the line across the box: the median, unless another estimate is compared.
     pub center: f64,
     pub high_quartile: f64,
-    /// The highest value within 1.5 times the interquartile range of the box.
+    /// Highest value within 1.5 interquartile ranges of the box.
     pub high_whisker: f64,
 }
 
 impl Tukey {
-    /// Of finite values in ascending order; `None` of no values.
+    /// Computes the statistics of finite values in ascending order; `None` if there are none.
     pub fn of_sorted(sorted: &[f64]) -> Option<Self> {
         let (first, last) = (*sorted.first()?, *sorted.last()?);
         let [low_quartile, median, high_quartile] = [0.25, 0.5, 0.75].map(|p| quantile(sorted, p));
@@ -175,7 +175,7 @@ impl Tukey {
             .copied()
             .find(|value| *value <= high_fence)
             .unwrap_or(last);
-        // A quartile lies between two values; where the nearer one is beyond the fence, the whisker
+        // A quartile lies between two values; if the nearer one is beyond the fence, the whisker
         // would end inside the box.
         let (low_whisker, high_whisker) = (
             low_whisker.min(low_quartile),
@@ -191,13 +191,13 @@ impl Tukey {
         })
     }
 
-    /// The same with the line at `center`, if there is one.
+    /// Moves the line to `center`, if given.
     pub fn centered(self, center: Option<f64>) -> Self {
         let center = center.unwrap_or(self.median);
         Self { center, ..self }
     }
 
-    /// What a tooltip says of the line: `median 5`, or what is compared in front of it.
+    /// Tooltip text for the line: `median 5`, preceded by the compared estimate if that differs.
     pub fn describe_center(&self) -> String {
         let median = format!("median {}", figure(self.median));
         if self.center == self.median {
@@ -208,38 +208,38 @@ impl Tukey {
     }
 }
 
-/// Linear interpolation between order statistics: type 7 of R. J. Hyndman and Y. Fan, "Sample Quantiles in
-/// Statistical Packages" (1996), the default of R and NumPy.
+/// Interpolates linearly between order statistics: type 7 of R. J. Hyndman and Y. Fan, "Sample
+/// Quantiles in Statistical Packages" (1996), the default of R and NumPy.
 fn quantile(sorted: &[f64], p: f64) -> f64 {
     let position = p * (sorted.len() - 1) as f64;
     let below = position.floor() as usize;
     let above = (below + 1).min(sorted.len() - 1);
     let share = position - below as f64;
-    // Weighing both instead of adding a difference cannot overflow.
+    // A weighted sum, unlike adding a difference, cannot overflow.
     sorted[below] * (1.0 - share) + sorted[above] * share
 }
 
-// Spreads the points of one box sideways, so that equal and near values can be seen apart.
-// Deterministic: no random numbers, the same values always lie the same way.
+// Spreads the points of a box sideways, so that equal and similar values are distinguishable.
+// Deterministic: uses no random numbers.
 
-/// Offsets in [-0.5, 0.5] for values in ascending order: where many values lie close together the points
-/// spread wider, so that the cloud's outline shows the distribution (a sina plot: N. Sidiropoulos et
-/// al., 2018).
+/// Returns offsets in [-0.5, 0.5] for values in ascending order. Points spread wider where many
+/// values are close together, so that the outline of the cloud shows the distribution (a sina plot;
+/// N. Sidiropoulos et al., 2018).
 pub(crate) fn offsets(sorted: &[f64]) -> Vec<f64> {
     let densities = densities(sorted);
-    // Fewer values than this hardly touch and need not spread over the whole width.
+    // Fewer values than this hardly touch and need not use the full width.
     const CROWD: f64 = 6.0;
     let densest = densities.iter().copied().fold(CROWD, f64::max);
     let spread = |(at, density): (usize, &f64)| (van_der_corput(at + 1) - 0.5) * density / densest;
     densities.iter().enumerate().map(spread).collect()
 }
 
-/// How many values lie near each value, itself included: within a tenth of the whole range.
+/// Number of values near each value, including itself: within a tenth of the range.
 fn densities(sorted: &[f64]) -> Vec<f64> {
     let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else {
         return Vec::new();
     };
-    // Halves first, because the range of finite numbers need not be finite.
+    // Halve first, because the range of finite numbers may overflow.
     let near = (last / 2.0 - first / 2.0) * 0.2;
     let (mut from, mut to) = (0, 0);
     let count = |value: &f64| {
@@ -254,8 +254,8 @@ fn densities(sorted: &[f64]) -> Vec<f64> {
     sorted.iter().map(count).collect()
 }
 
-/// The van der Corput sequence in base 2: every run of it fills the unit interval evenly, and
-/// neighbours lie far apart, which is what overlapping points need.
+/// The van der Corput sequence in base 2: every part of it fills the unit interval evenly with
+/// distant neighbors, as overlapping points require.
 fn van_der_corput(mut index: usize) -> f64 {
     let (mut value, mut share) = (0.0, 0.5);
     while index > 0 {

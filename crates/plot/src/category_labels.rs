@@ -1,30 +1,29 @@
-//! Labels of categories: how they break into lines, how large they are, and which of them are left out
-//! where there are more than fit.
+//! Labels of categories: line breaks, font size, and omission of labels that do not fit.
 
 use crate::colour::{INK, MUTED};
 use crate::svg::{Anchor, Svg, Text};
 use crate::text::{CAP_HEIGHT, Wrapped, elide, room_for, wrap};
 
-/// Font size of labels with enough room, in pixels.
+/// Font size in pixels of labels with enough room.
 pub(crate) const LABEL_PX: f64 = 12.5;
-/// The smallest size that is still read.
+/// Smallest readable font size.
 const SMALLEST_PX: f64 = 8.5;
-/// Distance of two baselines, as a share of the font size.
+/// Distance between baselines, as a share of the font size.
 const LEADING: f64 = 1.25;
 
-/// Labels of all categories, broken into lines.
+/// Labels of all categories, wrapped into lines.
 #[derive(Clone, Debug)]
 pub(crate) struct CategoryLabels {
     blocks: Vec<Wrapped>,
     size_px: f64,
-    /// Only every `stride`th label is written.
+    /// Only every `stride`th label is drawn.
     stride: usize,
     slanted: bool,
 }
 
 impl CategoryLabels {
-    /// Labels in a column left of bands of `band_px` height: in the largest size, and then the
-    /// narrowest column up to `max_width`, that keeps them whole.
+    /// Lays out labels in a column left of bands of height `band_px`: in the largest size, and then
+    /// the narrowest column up to `max_width`, at which they are complete.
     pub fn beside(labels: &[&str], band_px: f64, max_width: f64) -> Self {
         let largest = (band_px / LEADING).clamp(SMALLEST_PX, LABEL_PX);
         let smaller = [11.0, 10.0, 9.0, SMALLEST_PX]
@@ -48,7 +47,8 @@ impl CategoryLabels {
         }
     }
 
-    /// Labels below places `slot_px` apart, each centred; `None` when one of them does not fit whole.
+    /// Lays out labels centered below positions `slot_px` apart; `None` if one of them does not
+    /// fit.
     pub fn below(labels: &[&str], slot_px: f64) -> Option<Self> {
         let width = slot_px - 10.0;
         let blocks: Vec<Wrapped> = labels
@@ -64,7 +64,7 @@ impl CategoryLabels {
         })
     }
 
-    /// How far in pixels slanted labels would stick out to the left of the first place's share.
+    /// How far in pixels slanted labels would extend to the left of the first slot.
     pub fn slanted_reach(labels: &[&str], slot_px: f64, max_height: f64) -> f64 {
         let reach = |(at, label): (usize, &&str)| {
             let high = room_for(label, LABEL_PX) / std::f64::consts::SQRT_2;
@@ -73,8 +73,8 @@ impl CategoryLabels {
         labels.iter().enumerate().map(reach).fold(0.0, f64::max)
     }
 
-    /// Labels below places `slot_px` apart, rising to the right towards their place, at most
-    /// `max_height` high; `reach_px` is how far the first of them may stick out to the left.
+    /// Lays out labels below positions `slot_px` apart, rising to the right towards them, at most
+    /// `max_height` high; `reach_px` is how far the first may extend to the left.
     pub fn slanted_below(labels: &[&str], slot_px: f64, max_height: f64, reach_px: f64) -> Self {
         let stride = (LABEL_PX * 1.5 / slot_px).ceil().max(1.0) as usize;
         let longest = (max_height - LABEL_PX) * std::f64::consts::SQRT_2;
@@ -101,7 +101,7 @@ impl CategoryLabels {
             .fold(0.0, f64::max)
     }
 
-    /// Height in pixels of the highest label.
+    /// Height in pixels of the tallest label.
     pub fn height(&self) -> f64 {
         if self.slanted {
             return self.width() / std::f64::consts::SQRT_2 + self.size_px;
@@ -115,7 +115,7 @@ impl CategoryLabels {
         lines as f64 * self.size_px * LEADING
     }
 
-    /// Writes the labels right-aligned at `right`, each block centred on its place.
+    /// Draws the labels right-aligned at `right`, each centered on its position.
     pub fn draw_beside(&self, svg: &mut Svg, right: f64, places: impl Fn(usize) -> f64) {
         svg.group("labels").containing(|svg| {
             for (at, block) in self.blocks.iter().enumerate().step_by(self.stride) {
@@ -125,7 +125,7 @@ impl CategoryLabels {
         });
     }
 
-    /// Writes the labels below `top`, each at its place.
+    /// Draws the labels below `top`, each at its position.
     pub fn draw_below(&self, svg: &mut Svg, top: f64, places: impl Fn(usize) -> f64) {
         svg.group("labels").containing(|svg| {
             for (at, block) in self.blocks.iter().enumerate().step_by(self.stride) {
@@ -142,7 +142,7 @@ impl CategoryLabels {
         for (row, line) in block.lines.iter().enumerate() {
             let middle = top + (row as f64 + 0.5) * self.size_px * LEADING;
             let baseline = middle + self.size_px * CAP_HEIGHT / 2.0;
-            // The first line of a label with several names the thing, the others describe it.
+            // The first line of a multi-line label is the name, the others describe it.
             let colour = if line.source == 0 { INK } else { MUTED };
             let text = Text::at(&line.text, x, baseline, self.size_px);
             svg.text(&text.anchored(anchor).coloured(colour));
@@ -160,15 +160,15 @@ impl CategoryLabels {
     }
 }
 
-/// How many lines of text a band has room for.
+/// Number of text lines that fit into a band.
 fn lines(band_px: f64, size_px: f64) -> usize {
     ((band_px - 6.0) / (size_px * LEADING))
         .floor()
         .clamp(1.0, 4.0) as usize
 }
 
-/// All labels whole in one column; `None` when `max_width` is too little for that. Takes up to two thirds
-/// of it to have no label broken, and only then breaks some to have a narrower column.
+/// Lays out all labels completely in one column; `None` if `max_width` is too small. Uses up to two
+/// thirds of it to keep all labels on one line, and only then wraps some to get a narrower column.
 fn whole_column(
     labels: &[&str],
     band_px: f64,
@@ -186,7 +186,7 @@ fn whole_column(
     narrow.or_else(|| shares.iter().map(broken).find(whole))
 }
 
-/// Height in pixels that a label of a category wants beside its band.
+/// Preferred height in pixels of a category label beside its band.
 pub(crate) fn wanted_height(label: &str, max_width: f64) -> f64 {
     let lines = wrap(label, max_width, LABEL_PX, 4).lines.len();
     lines as f64 * LABEL_PX * LEADING + 9.0

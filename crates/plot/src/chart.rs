@@ -1,5 +1,5 @@
-//! The one type a caller needs: a chart of any kind, and the two things it can become.
-//! What a kind of chart looks like is in the file of that kind; the sheet around it in `page`.
+//! The main type of this crate: a chart of any kind, and its output formats. Each kind is drawn in
+//! its own file; the surrounding sheet in `page`.
 
 use crate::page::Size;
 use crate::page::{self, Figure};
@@ -16,72 +16,72 @@ pub enum Chart {
     Box(BoxChart),
     /// Points in the plane.
     Scatter(ScatterChart),
-    /// Points joined by lines, with error bars.
+    /// Points connected by lines, with error bars.
     Line(LineChart),
     /// Grouped bars with intervals.
     Bar(BarChart),
     /// Estimates with intervals against a reference.
     Forest(ForestChart),
-    /// How often values occur.
+    /// Frequencies of values.
     Histogram(HistogramChart),
-    /// Values in the order in which they were measured, with a box for each series.
+    /// Values in measurement order, with a box for each series.
     Runs(RunsChart),
     /// Where a program spends its time.
     Flame(FlameChart),
     /// A small chart for each of many cases.
     Grid(GridChart),
-    /// The course of a figure over revisions, with its changes.
+    /// A metric over revisions, with its changes.
     Trend(TrendChart),
 }
 
 impl Chart {
-    /// The chart as SVG text. The same data and size always give the same text.
+    /// Renders the chart as SVG. The output is deterministic.
     pub fn svg(&self, size: Size) -> String {
         page::render(self.figure(), size, Medium::File)
     }
 
-    /// The chart as SVG text with letters as outlines: it looks the same in every program, with or without
-    /// fonts, but its words can be neither selected nor searched.
+    /// Renders the chart as SVG with text as outlines: it looks the same in every program
+    /// regardless of fonts, but its text cannot be selected or searched.
     pub fn svg_outlined(&self, size: Size) -> String {
         page::render(self.figure(), size, Medium::Painter)
     }
 
-    /// The chart as SVG text to stand inside of an HTML page, `width_px` wide and as high as it wants.
-    /// Its colours are variables that the page must set, listed in [`page_colours`](crate::page_colours) with
-    /// their values on white paper. Its own ids begin with `id`, which must be another one for every chart
-    /// of the page.
+    /// Renders the chart as SVG for embedding in an HTML page, `width_px` wide with its natural
+    /// height. Its colors are CSS variables that the page must set;
+    /// [`page_colours`](crate::page_colours) lists them with their values for white paper. Its
+    /// element IDs start with `id`, which must be unique on the page.
     pub fn svg_on_page(&self, width_px: u32, id: &str) -> String {
         let medium = Medium::Page(id.to_owned());
         page::render_in_full(self.figure(), width_px, medium, true)
     }
 
-    /// The same below a heading of the page that says what the chart shows: without a title of its own.
+    /// Same as [`Chart::svg_on_page`], without a title, for use below a heading of the page.
     pub fn svg_below_heading(&self, width_px: u32, id: &str) -> String {
         let medium = Medium::Page(id.to_owned());
         page::render_in_full(self.figure(), width_px, medium, false)
     }
 
-    /// The chart as the bytes of a PNG file of exactly `size`.
+    /// Renders the chart as a PNG file of exactly `size`.
     ///
     /// # Errors
-    /// [`PlotError`](crate::PlotError) when the size is zero or larger than can be painted.
+    /// Returns [`PlotError`](crate::PlotError) if the size is zero or too large to paint.
     #[cfg(feature = "png")]
     pub fn png(&self, size: Size) -> Result<Vec<u8>, crate::PlotError> {
         self.png_zoomed(size, 1)
     }
 
-    /// The chart laid out for `size` and painted `zoom` times as large, for screens of high density
-    /// and for print: the file has `zoom * size` pixels.
+    /// Renders the chart laid out for `size` and enlarged by `zoom`, for high-density screens and
+    /// print: the file has `zoom * size` pixels.
     ///
     /// # Errors
-    /// As for [`Chart::png`].
+    /// See [`Chart::png`].
     #[cfg(feature = "png")]
     pub fn png_zoomed(&self, size: Size, zoom: u32) -> Result<Vec<u8>, crate::PlotError> {
         crate::png::encode(&self.svg_outlined(size), size, zoom)
     }
 
-    /// A size at which every label of this chart has room: 960 wide, or 1280 for many small charts, and as
-    /// high as the number of categories or rows asks for.
+    /// A size with room for every label of this chart: 960 wide, or 1280 for many small charts,
+    /// with a height that depends on the number of categories or rows.
     pub fn natural_size(&self) -> Size {
         let figure = self.figure();
         page::natural_size(figure, figure.natural_width(), &Medium::File)

@@ -1,41 +1,41 @@
-//! The colours of charts, and the variables by which a page chooses others.
+//! The colors of charts, and the CSS variables by which a page can change them.
 //!
-//! Those of series are those of M. Okabe and K. Ito, "Color Universal Design" (2008), which stay apart in
-//! all common kinds of colour blindness. Their yellow is left out because it cannot be seen on white,
-//! and black because text has it; a dark grey closes the list.
+//! The series colors are those of M. Okabe and K. Ito, "Color Universal Design" (2008), which
+//! remain distinguishable with all common kinds of color blindness. Their yellow is omitted because
+//! it is invisible on white, and black because text uses it; a dark gray ends the list.
 
 use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-/// Title, labels that must be read.
+/// Titles and important labels.
 pub(crate) const INK: &str = "#1f2328";
-/// Labels of axes and everything that explains.
+/// Axis labels and explanations.
 pub(crate) const MUTED: &str = "#59616d";
-/// Lines of axes.
+/// Axis lines.
 pub(crate) const AXIS: &str = "#8b939e";
-/// Lines behind the data.
+/// Grid lines.
 pub(crate) const GRID: &str = "#e4e7eb";
 /// A range behind the data.
 pub(crate) const BAND: &str = "#eef1f5";
-/// What is neither good nor bad.
+/// Neither good nor bad.
 pub(crate) const NEUTRAL: &str = "#6b7280";
-/// The sheet.
+/// Background of the sheet.
 pub(crate) const PAPER: &str = "#ffffff";
 
-/// Of series, in their order.
+/// Series colors, in order.
 pub(crate) const COLOURS: [&str; 7] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d",
 ];
 
-/// A colour that somebody chose for a series: red, green, blue.
+/// A user-defined series color: red, green, blue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rgb(pub u8, pub u8, pub u8);
 
 impl FromStr for Rgb {
     type Err = ();
 
-    /// Reads `#rrggbb`.
+    /// Parses `#rrggbb`.
     fn from_str(text: &str) -> Result<Rgb, ()> {
         let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6);
         let part = |at: usize| {
@@ -46,7 +46,7 @@ impl FromStr for Rgb {
     }
 }
 
-/// Share of the colour in a pale area, in the lines on a pale area, and in those on a full one.
+/// Opacity of a pale area, of lines on a pale area, and of lines on a full one.
 const TINT: f64 = 0.22;
 pub(crate) const PALE_LINE: f64 = 0.45;
 pub(crate) const FULL_LINE: f64 = 0.6;
@@ -55,7 +55,7 @@ pub(crate) fn tint(colour: &str) -> String {
     blend(colour, TINT)
 }
 
-/// A share of the colour on white paper, as an opaque colour: what overlaps then stays as it is.
+/// Blends a color with white, as an opaque color that is unaffected by overlaps.
 pub(crate) fn blend(colour: &str, share: f64) -> String {
     let channel = |at: usize| {
         let full = u8::from_str_radix(colour.get(at..at + 2).unwrap_or("00"), 16).unwrap_or(0);
@@ -64,7 +64,8 @@ pub(crate) fn blend(colour: &str, share: f64) -> String {
     format!("#{:02x}{:02x}{:02x}", channel(1), channel(3), channel(5))
 }
 
-/// Each colour of the charts has a variable, which a page sets. Which colours suit a dark page is its business.
+/// CSS variables for the chart colors, which a page sets. Choosing colors for a dark page is up to
+/// it.
 static VARIABLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     let plain = [
         ("ink", INK),
@@ -88,12 +89,12 @@ static VARIABLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     all
 });
 
-/// Every variable that a chart on a page uses, with the colour that it has on white paper.
+/// All variables used by charts on a page, with their colors on white paper.
 pub fn page_colours() -> &'static [(String, String)] {
     &VARIABLES
 }
 
-/// A colour as its variable; other words as they are.
+/// Returns the variable of a known color; other values are returned unchanged.
 pub(crate) fn themed(colour: &str) -> Cow<'_, str> {
     match VARIABLES.iter().find(|(_, light)| light == colour) {
         Some((name, _)) => format!("var({name})").into(),
@@ -115,7 +116,7 @@ mod tests {
 
     #[test]
     fn no_two_variables_share_a_colour() {
-        // The variable is found by its colour, so a second one could never be used.
+        // Variables are looked up by color, so a duplicate could never be used.
         let colours: HashSet<_> = page_colours().iter().map(|(_, light)| light).collect();
         assert_eq!(colours.len(), page_colours().len());
     }

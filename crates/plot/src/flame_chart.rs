@@ -1,6 +1,6 @@
-//! Flame graphs: functions as boxes as wide as their cost, below the functions that called them. Coloured by
-//! what kind of code they are, or by how much more or less they cost than on another side.
-//! Boxes are placed by [`Rows`]; `fitting` decides how much of a name is written into its box.
+//! Flame graphs: functions as boxes as wide as their cost, below their callers. Colored by kind of
+//! code, or by the change of cost compared with another side. Boxes are placed by [`Rows`];
+//! `fitting` shortens names to fit their boxes.
 
 use crate::colour::{INK, MUTED, NEUTRAL, PAPER};
 use crate::header::{Header, Key, Swatch};
@@ -10,57 +10,59 @@ use crate::svg::{Rect, Svg, Text};
 use crate::text::{elide, room_for};
 use std::borrow::Cow;
 
-/// Height of a box and the gap to the next one.
+/// Height of a box, including the gap to the next one.
 const ROW_PX: f64 = 17.0;
 const TEXT_PX: f64 = 11.0;
-/// The colours of more and of less cost: Okabe and Ito's vermillion and blue, which nobody confuses.
+/// Series colors for more and for less cost: vermilion and blue of Okabe and Ito, which are never
+/// confused.
 const MORE: usize = 1;
 const LESS: usize = 0;
-/// How much of a colour covers the paper: pale enough for letters, and never so pale that it is not seen.
+/// Range of opacity: pale enough for text, but always visible.
 const PALEST: f64 = 0.1;
 const FULLEST: f64 = 0.75;
-/// Kinds of code have the colours from here on, which no change has: orange, light blue, grey.
+/// First series color for kinds of code, not used by changes: orange, light blue, gray.
 const FIRST_KIND: usize = 4;
-/// The kind of code, which says less than a change does, is a tint.
+/// Opacity of kinds of code, which are less informative than changes.
 const KIND_TINT: f64 = 0.3;
 
-/// Where a program spends its time.
+/// A flame graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlameChart {
-    /// What the chart shows, in large letters.
+    /// Title, in large letters.
     pub title: String,
-    /// A line of explanation.
+    /// Subtitle.
     pub subtitle: Option<String>,
-    /// The weight that is as wide as the sheet. Charts with the same one can be compared box by box.
+    /// Weight that corresponds to the full width. Charts with the same value can be compared box by
+    /// box.
     pub full: f64,
-    /// Names of the kinds of code, for the legend; empty where colours show changes.
+    /// Names of the kinds of code, for the legend; empty if colors show changes.
     pub kinds: Vec<String>,
     /// The outermost functions, from left to right.
     pub frames: Vec<FlameFrame>,
 }
 
-/// A function, called from one place.
+/// A function called from a particular place.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlameFrame {
-    /// Its name.
+    /// Name of the function.
     pub name: String,
-    /// Its cost with all that it called, in the unit of [`FlameChart::full`].
+    /// Total cost including callees, in the unit of [`FlameChart::full`].
     pub weight: f64,
-    /// What its colour says.
+    /// Meaning of its color.
     pub part: FlamePart,
-    /// Words for those who point at it.
+    /// Tooltip.
     pub tooltip: String,
-    /// What it called, from left to right.
+    /// Callees, from left to right.
     pub children: Vec<FlameFrame>,
 }
 
-/// What the colour of a box says.
+/// Meaning of a box color.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FlamePart {
-    /// Which of [`FlameChart::kinds`] it is.
+    /// Index into [`FlameChart::kinds`].
     Kind(usize),
-    /// How much of its cost is more than on the other side, or less: 1 where only this side has it, -1 where it
-    /// has vanished, 0 where both cost the same.
+    /// Change of cost relative to the other side: 1 if only this side has it, -1 if it has
+    /// vanished, 0 if both cost the same.
     Change(f64),
 }
 
@@ -75,7 +77,8 @@ impl FlameChart {
         Rows::place(&self.frames, self.full, width)
     }
 
-    /// A chart's width is known only when it is drawn, but how many boxes are too narrow is said above it.
+    /// Width used before the actual width is known, to report above the chart how many boxes are
+    /// too narrow.
     fn assumed_width(&self) -> f64 {
         f64::from(crate::Size::default().width_px)
     }
@@ -162,7 +165,7 @@ fn draw_box(svg: &mut Svg, placed: &Placed<'_>, area: Rect) {
     });
 }
 
-/// The colour of a box and how much of it covers the paper.
+/// Color and opacity of a box.
 fn look(part: FlamePart) -> (Cow<'static, str>, f64) {
     match part {
         FlamePart::Kind(kind) => (Style::of_series(FIRST_KIND + kind).colour(), KIND_TINT),
@@ -175,8 +178,8 @@ fn look(part: FlamePart) -> (Cow<'static, str>, f64) {
     }
 }
 
-/// Boxes that only one side has are outlined in their colour, so that they are seen without colour as well;
-/// narrow ones would be nothing but outline.
+/// Outlines boxes that only one side has in their color, so that they are recognizable without
+/// color; narrow ones would consist of outline only.
 fn outline(part: FlamePart, width: f64) -> Cow<'static, str> {
     match part {
         _ if width < 3.0 => "none".into(),
@@ -185,7 +188,7 @@ fn outline(part: FlamePart, width: f64) -> Cow<'static, str> {
     }
 }
 
-/// What changed next to nothing steps back.
+/// Text color: muted for negligible changes.
 fn ink(part: FlamePart) -> &'static str {
     match part {
         FlamePart::Change(change) if change.abs() < 0.01 => MUTED,
@@ -193,34 +196,34 @@ fn ink(part: FlamePart) -> &'static str {
     }
 }
 
-// Places: callers above what they call, side by side in the order given.
+// Layout: callers above callees, side by side in the given order.
 
-/// A narrower box shows nothing, and thousands of them make a file that no browser likes.
+/// Narrower boxes are invisible, and thousands of them make a file that slows browsers down.
 const NARROWEST_PX: f64 = 0.6;
-/// Deeper rows are left out: a recursion of hundreds would be a picture of many screens.
+/// Deeper rows are omitted: a recursion of hundreds would fill many screens.
 const MOST_ROWS: usize = 90;
 
-/// A box of the picture, relative to its upper left corner.
+/// A placed box, relative to the upper left corner.
 pub(crate) struct Placed<'a> {
     pub frame: &'a FlameFrame,
     pub left: f64,
     pub width: f64,
-    /// From the top, beginning with 0.
+    /// From the top, starting with 0.
     pub row: usize,
 }
 
-/// All boxes.
+/// All placed boxes.
 #[derive(Default)]
 pub(crate) struct Rows<'a> {
     pub boxes: Vec<Placed<'a>>,
-    /// How many rows there are.
+    /// Number of rows.
     pub depth: usize,
     too_narrow: usize,
     too_deep: usize,
 }
 
 impl<'a> Rows<'a> {
-    /// Places the boxes on a sheet of `width` pixels that stands for a weight of `full`.
+    /// Places the boxes on a sheet of `width` pixels that represents a weight of `full`.
     pub fn place(frames: &'a [FlameFrame], full: f64, width: f64) -> Self {
         let mut rows = Self::default();
         if full > 0.0 && full.is_finite() {
@@ -232,7 +235,7 @@ impl<'a> Rows<'a> {
     fn put(&mut self, frames: &'a [FlameFrame], mut left: f64, row: usize, px_per_weight: f64) {
         for frame in frames {
             let width = frame.weight * px_per_weight;
-            // Also a weight that is no number, which nothing can be drawn of.
+            // NaN weights cannot be drawn either.
             if width.is_nan() || width < NARROWEST_PX {
                 self.too_narrow += usize::from(frame.weight > 0.0);
             } else if row >= MOST_ROWS {
@@ -251,7 +254,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// What is not shown, as a sentence.
+    /// Describes the omitted boxes.
     pub fn left_out(&self) -> Option<String> {
         let narrow = count(self.too_narrow, "tower", "s");
         let deep = count(self.too_deep, "tower", "s");
@@ -266,18 +269,18 @@ impl<'a> Rows<'a> {
     }
 }
 
-// Labels: the end of a function's name says most; the scopes that it is in are left out first.
+// Labels: the end of a function name is the most specific part; enclosing scopes are dropped first.
 
-/// Empty pixels beside the letters.
+/// Padding in pixels beside the text.
 pub(crate) const PADDING_PX: f64 = 3.0;
-/// Fewer letters say nothing.
+/// Fewer letters are not informative.
 const FEWEST_LETTERS: usize = 3;
 
-/// The name, or its end from a `::`, `/` or `.` on, or the beginning of that with an ellipsis; `None` where not
-/// even that has room.
+/// Returns the name, or its part after the scopes, or a truncated form of that with an ellipsis;
+/// `None` if not even that fits.
 pub(crate) fn fitting(name: &str, width_px: f64, size_px: f64) -> Option<String> {
     let room = width_px - 2.0 * PADDING_PX;
-    // Most boxes are too narrow for anything; they are many.
+    // Fast path: most boxes are too narrow for any text.
     if room < room_for("iii", size_px) {
         return None;
     }
@@ -289,7 +292,7 @@ pub(crate) fn fitting(name: &str, width_px: f64, size_px: f64) -> Option<String>
     (label.chars().count() > FEWEST_LETTERS || label == short).then_some(label)
 }
 
-/// The name without the namespaces in front, those in brackets aside: `a::b<c::d>::e` is `e`.
+/// Strips leading namespaces, ignoring those in brackets: `a::b<c::d>::e` becomes `e`.
 fn without_scope(name: &str) -> &str {
     let mut open = 0_i32;
     let mut start = 0;

@@ -1,5 +1,5 @@
-//! A forest plot: one estimate with its interval per row, against a reference line.
-//! The figures stand in a column at the right, so that the chart can be read as a table, too.
+//! A forest plot: one estimate with its interval per row, against a reference line. A column at the
+//! right lists the figures, so that the chart can also be read as a table.
 
 use crate::axes::{bottom_height, draw_bottom_axis};
 use crate::category_labels::{CategoryLabels, LABEL_PX, wanted_height};
@@ -13,23 +13,24 @@ use crate::svg::{Anchor, Rect, Svg, Text};
 use crate::text::{CAP_HEIGHT, room_for};
 use crate::{Axis, Scale};
 
-/// Estimates with intervals, one per row.
+/// A forest plot: estimates with intervals, one per row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ForestChart {
-    /// What the chart shows, in large letters.
+    /// Title, in large letters.
     pub title: String,
-    /// A line of explanation.
+    /// Subtitle.
     pub subtitle: Option<String>,
-    /// What the estimates are, with the unit, and which side is good.
+    /// Label of the estimates, with the unit and the better direction.
     pub x_label: String,
-    /// Whether the estimates are changes in percent. Such that go beyond a halving or a doubling are drawn by
-    /// their ratio, because on a linear axis the greatest one would squeeze all others.
+    /// Whether the estimates are changes in percent. If any exceeds a halving or a doubling,
+    /// changes are drawn by their ratio, because on a linear axis the largest would squeeze all
+    /// others.
     pub percent: bool,
-    /// Where there is no difference; a line is drawn there.
+    /// Position of the reference line, where there is no difference.
     pub reference: f64,
-    /// Differences within this range do not matter; it is shaded.
+    /// Range of negligible differences; shaded.
     pub band: Option<(f64, f64)>,
-    /// The rows, from top to bottom.
+    /// Rows, from top to bottom.
     pub rows: Vec<ForestRow>,
 }
 
@@ -42,7 +43,6 @@ impl ForestChart {
         self.rows.iter().map(|row| row.label.as_str()).collect()
     }
 
-    /// The axis of the estimates.
     pub(crate) fn axis(&self) -> Axis {
         let far = |row: &ForestRow| !(-50.0..=100.0).contains(&row.estimate);
         let scale = if self.percent && self.shown().any(far) {
@@ -56,8 +56,8 @@ impl ForestChart {
         }
     }
 
-    /// From the lowest to the highest end, yet an interval much wider than the others does not squeeze
-    /// them: it is cut at four median half-widths from the estimates, and an arrow says so.
+    /// Extent from the lowest to the highest end. An interval much wider than the others is cut at
+    /// four median half-widths from the estimates, so as not to squeeze them, and ends in an arrow.
     pub(crate) fn extent(&self) -> Option<Extent> {
         let scale = self.axis().scale;
         let estimates = Extent::of_values(&scale, self.shown().map(|row| row.estimate))?;
@@ -77,7 +77,7 @@ impl ForestChart {
         Some(all.padded_across(0.04))
     }
 
-    /// Decimals at which a typical interval has two significant digits.
+    /// Number of decimals at which a typical interval has two significant digits.
     fn decimals(&self) -> usize {
         let mut widths: Vec<f64> = self.shown().map(|row| (row.high - row.low).abs()).collect();
         widths.retain(|width| width.is_finite() && *width > 0.0);
@@ -86,14 +86,14 @@ impl ForestChart {
         (1.0 - width.log10().floor()).clamp(0.0, 9.0) as usize
     }
 
-    /// The figures of all rows as text.
+    /// The formatted figures of all rows.
     pub(crate) fn figures(&self) -> Vec<String> {
         let decimals = self.decimals();
         self.rows.iter().map(|row| figures(row, decimals)).collect()
     }
 }
 
-/// `1.02 [0.99, 1.05]`
+/// Formats a row as `1.02 [0.99, 1.05]`.
 fn figures(row: &ForestRow, decimals: usize) -> String {
     let [estimate, low, high] =
         [row.estimate, row.low, row.high].map(|value| fixed(value, decimals));
@@ -149,34 +149,34 @@ impl Figure for ForestChart {
     }
 }
 
-// Rows and their marks: shape and colour say the same, so that either is enough.
+// Rows and their marks: shape and color are redundant, so that either suffices.
 
-/// One estimate with its interval.
+/// An estimate with its interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForestRow {
-    /// Written at the left; a line break in it divides a name from its description.
+    /// Label at the left; a line break separates name and description.
     pub label: String,
     /// The estimate.
     pub estimate: f64,
-    /// Low end of the interval; minus infinity where it is open.
+    /// Lower end of the interval; minus infinity if open.
     pub low: f64,
-    /// High end of the interval; infinity where it is open.
+    /// Upper end of the interval; infinity if open.
     pub high: f64,
-    /// What the interval says.
+    /// Verdict of the interval.
     pub mark: Mark,
 }
 
-// The drawing of a forest plot: labels, marks with intervals, and the column of figures.
+// Drawing of a forest plot: labels, marks with intervals, and the column of figures.
 
-/// Share of the width that labels may take.
+/// Maximum share of the width for labels.
 const LABEL_SHARE: f64 = 0.4;
 const LABEL_GAP: f64 = 14.0;
 const FIGURES_PX: f64 = 12.0;
 const ROW_PX: f64 = 26.0;
-/// Height of the line above the rows that names the column of figures.
+/// Height of the header line of the figures column.
 const HEAD_PX: f64 = 22.0;
 
-/// Where the columns and rows of a forest plot are.
+/// Layout of columns and rows of a forest plot.
 pub(crate) struct ForestPlot<'a> {
     chart: &'a ForestChart,
     sheet: Rect,
@@ -189,7 +189,7 @@ pub(crate) struct ForestPlot<'a> {
 }
 
 impl<'a> ForestPlot<'a> {
-    /// Places the rows of `chart` in `sheet`.
+    /// Lays out the rows of `chart` in `sheet`.
     pub fn lay_out(chart: &'a ForestChart, sheet: Rect, extent: Extent) -> Self {
         let top = sheet.top + HEAD_PX;
         let bottom = (sheet.bottom - bottom_height(&chart.x_label)).max(top + 8.0);
@@ -202,7 +202,8 @@ impl<'a> ForestPlot<'a> {
             .iter()
             .map(|text| room_for(text, FIGURES_PX))
             .fold(0.0, f64::max);
-        // Where the column of figures would leave too little for the plot, the tooltips still have them.
+        // Omit the column of figures if it would leave too little for the plot; the tooltips
+        // contain them, too.
         let with_column = widest < (sheet.right - left) * 0.5;
         let column = if with_column { widest + LABEL_GAP } else { 0.0 };
         let plot = Rect::new(left, top, sheet.right - column, bottom);
@@ -219,7 +220,7 @@ impl<'a> ForestPlot<'a> {
         }
     }
 
-    /// The height in pixels that the plot wants on `width` pixels.
+    /// Preferred height in pixels for a given width.
     pub fn natural_height(chart: &ForestChart, width: f64) -> f64 {
         let column = width * LABEL_SHARE;
         let heights = chart
@@ -253,7 +254,7 @@ impl<'a> ForestPlot<'a> {
         self.plot.top + (at as f64 + 0.5) * self.row_px
     }
 
-    /// Band, axis, reference line and labels.
+    /// Draws band, axis, reference line and labels.
     fn draw_ground(&self, svg: &mut Svg) {
         let Rect { top, bottom, .. } = self.plot;
         draw_band(svg, self.chart, &self.x, (top, bottom));
@@ -263,7 +264,7 @@ impl<'a> ForestPlot<'a> {
             .draw_beside(svg, self.plot.left - LABEL_GAP, |at| self.row_middle(at));
     }
 
-    /// The column of figures, as many rows of it as have room.
+    /// Draws the column of figures, as many rows as fit.
     fn draw_figures(&self, svg: &mut Svg) {
         let size_px = FIGURES_PX.min(self.row_px * 0.9);
         let stride = if size_px < 7.0 {
@@ -294,7 +295,7 @@ impl<'a> ForestPlot<'a> {
     }
 }
 
-/// Shades what does not matter, from `top` to `bottom`.
+/// Shades negligible differences from `top` to `bottom`.
 pub(crate) fn draw_band(
     svg: &mut Svg,
     chart: &ForestChart,
@@ -315,7 +316,7 @@ pub(crate) fn draw_band(
         .titled(&format!("{} to {}", figure(low), figure(high)));
 }
 
-/// The line at which there is no difference.
+/// Draws the reference line, at which there is no difference.
 pub(crate) fn draw_reference(
     svg: &mut Svg,
     chart: &ForestChart,
@@ -330,7 +331,7 @@ pub(crate) fn draw_reference(
         .close();
 }
 
-/// Draws the mark of one row with its interval, around the middle of a row of some height.
+/// Draws the mark of a row with its interval, centered in a row of the given height.
 pub(crate) fn draw_row(
     svg: &mut Svg,
     row: &ForestRow,
@@ -358,12 +359,12 @@ pub(crate) fn draw_row(
         });
 }
 
-/// Half the size of a mark in a row of some height.
+/// Radius of a mark in a row of the given height.
 pub(crate) fn mark_px(row_px: f64) -> f64 {
     (row_px * 0.3).clamp(1.6, LABEL_PX * 0.44)
 }
 
-/// A stop where the interval ends, an arrow where it goes on beyond the plot.
+/// Draws a cap at the end of the interval, or an arrow if it continues beyond the plot.
 pub(crate) fn draw_end(svg: &mut Svg, inside: bool, x: f64, y: f64, turn: f64, radius: f64) {
     if inside {
         let half = radius * 0.7;

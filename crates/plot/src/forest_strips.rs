@@ -1,8 +1,8 @@
-//! A forest plot in pieces: one small drawing per row, all on the same axis, to stand inside the rows of a table whose other
-//! columns have the names and the figures.
+//! A forest plot in pieces: one small drawing per row on a common axis, for embedding in the rows
+//! of a table whose other columns have the names and figures.
 //!
-//! Pages that are files of their own get drawings that need nothing around them ([`ForestChart::strips`]); where a style is
-//! at hand, what all rows have in common is written once ([`ForestChart::strips_sharing`]).
+//! Standalone pages get self-contained drawings ([`ForestChart::strips`]); if a style sheet is
+//! available, the parts common to all rows are written once ([`ForestChart::strips_sharing`]).
 
 use crate::axes::small_ticks;
 use crate::colour::MUTED;
@@ -12,28 +12,28 @@ use crate::forest_chart::{
 use crate::scale::Mapping;
 use crate::svg::{Anchor, Medium, Svg, Text, decimal};
 
-/// Empty pixels at both ends, in which half of a mark has room.
+/// Margin at both ends, for half of a mark.
 const MARGIN: f64 = 8.0;
 const STRIP_PX: f64 = 22.0;
 const AXIS_PX: f64 = 14.0;
 const TICK_PX: f64 = 10.5;
-/// The name, behind that of the table, of what all rows have in common.
+/// ID suffix, after that of the table, of the part common to all rows.
 const GROUND: &str = "ground";
 
-/// The pieces of a forest plot, each SVG text for a page; see
-/// [`svg_on_page`](crate::Chart::svg_on_page) for its colours. They have no words of their
-/// own for those who do not see them: the row must say what they show.
+/// The pieces of a forest plot, each an SVG for a page; see
+/// [`svg_on_page`](crate::Chart::svg_on_page) for its colors. They have no accessible text: the
+/// table row must describe them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForestStrips {
-    /// The numbers of the axis.
+    /// Tick labels of the axis.
     pub axis: String,
     /// One drawing per row of the chart; `None` without an estimate.
     pub rows: Vec<Option<String>>,
 }
 
 impl ForestChart {
-    /// The plot in pieces, each `width_px` wide; `None` when there is nothing to show. Title, labels and
-    /// figures are left to the table. They have no ids.
+    /// Renders the plot in pieces, each `width_px` wide; `None` if there is nothing to show. The
+    /// table provides title, labels and figures. The pieces contain no IDs.
     pub fn strips(&self, width_px: u32) -> Option<ForestStrips> {
         let width = f64::from(width_px);
         let x = Mapping::new(&self.axis(), self.extent()?, MARGIN, width - MARGIN);
@@ -47,9 +47,9 @@ impl ForestChart {
         })
     }
 
-    /// As [`strips`](ForestChart::strips), in a third of the letters: what all rows have in common is in the axis, under an id
-    /// that begins with `table`, and how lines and marks look is left to the style of the page, by the classes `better`,
-    /// `worse`, `same`, `unclear`, `interval` and `estimate`.
+    /// Same as [`strips`](ForestChart::strips) in a third of the size: parts common to all rows are
+    /// in the axis, under an ID that starts with `table`, and the page styles lines and marks by
+    /// the classes `better`, `worse`, `same`, `unclear`, `interval` and `estimate`.
     pub fn strips_sharing(&self, width_px: u32, table: &str) -> Option<ForestStrips> {
         let width = f64::from(width_px);
         let x = Mapping::new(&self.axis(), self.extent()?, MARGIN, width - MARGIN);
@@ -119,7 +119,7 @@ fn sheet(table: &str, width: f64, height: f64, content: impl FnOnce(&mut Svg)) -
 
 fn draw_ticks(svg: &mut Svg, x: &Mapping, width: f64) {
     for tick in small_ticks(x, TICK_PX) {
-        // A number at the end of the axis is moved inside rather than cut.
+        // Move a number at the end of the axis inside instead of cutting it off.
         let place = x.at(tick.value);
         let anchor = match place {
             near if near < MARGIN * 2.0 => Anchor::Start,
@@ -151,7 +151,7 @@ mod tests {
         }
     }
 
-    /// The x at which the estimate of a strip is drawn: its path begins at the tip of a triangle.
+    /// The x coordinate of the estimate of a strip: its path starts at the tip of a triangle.
     fn estimate(strip: &str) -> f64 {
         let path = strip.split("class=\"estimate\" d=\"M").nth(1).unwrap();
         path.split([' ', 'L']).next().unwrap().parse().unwrap()

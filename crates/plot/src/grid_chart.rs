@@ -1,5 +1,5 @@
-//! Small multiples (E. Tufte, "Envisioning Information", 1990): the same small chart for each of many
-//! cases. Panels share an axis where the shared one leaves room for what each of them shows.
+//! Small multiples (E. Tufte, "Envisioning Information", 1990): the same small chart for each of
+//! many cases. Panels share an axis if it leaves enough room for the data of each.
 
 use crate::axes::{Plane, draw_bottom_label};
 use crate::colour::{INK, MUTED};
@@ -13,56 +13,56 @@ use crate::text::{elide, wrap};
 use crate::value_data::ValueData;
 use crate::{Axis, HistogramSeries, Sequence, Size};
 
-/// Width of a sheet with four columns; with fewer the usual one is enough.
+/// Width of a sheet with four columns; fewer fit the default width.
 const WIDE_PX: u32 = 1280;
 const TITLE_PX: f64 = 12.5;
 const TITLE_LINE: f64 = 15.0;
 const LABEL_PX: f64 = 13.0;
-/// Height of the label above all panels, and of that below them.
+/// Height of the labels above and below all panels.
 const LABEL_STRIP: f64 = 26.0;
-/// A shared axis is at most so many times as long as the longest that a panel needs by itself; beyond,
-/// the levels of the panels would hide what happens in each.
+/// Maximum length of a shared axis, relative to the longest that a panel needs by itself. Beyond,
+/// the levels of the panels would hide their details.
 const MOST_SHARED: f64 = 4.0;
 
-/// Small charts of the same kind, each with a title, over axes of the same quantity.
+/// Small charts of the same kind, each with a title, with axes of the same quantity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GridChart {
-    /// What the chart shows, in large letters.
+    /// Title, in large letters.
     pub title: String,
-    /// A line of explanation.
+    /// Subtitle.
     pub subtitle: Option<String>,
-    /// The bottom axis of all panels.
+    /// Bottom axis of all panels.
     pub x: Axis,
-    /// The left axis of panels of points.
+    /// Left axis of point panels.
     pub y: Axis,
-    /// The panels, in reading order.
+    /// Panels, in reading order.
     pub panels: Vec<GridPanel>,
 }
 
 /// One small chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GridPanel {
-    /// What it shows, in at most two lines.
+    /// Title, in at most two lines.
     pub title: String,
-    /// Its data.
+    /// Data of the panel.
     pub marks: GridMarks,
 }
 
-/// The data of one small chart. A series has the same place in every panel, if need be without values.
+/// Data of a small chart. A series has the same index in every panel, if necessary without values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GridMarks {
     /// Points in the plane.
     Points(Vec<PointSeries>),
-    /// How often values occur, or the values themselves where they are few.
+    /// Frequencies of values, or the values themselves if few.
     Values(Vec<HistogramSeries>),
     /// Values in order.
     Sequence(Sequence),
 }
 
-/// The parts of both axes that a panel shows; values have no left axis that could be shared.
+/// Extents of both axes of a panel; panels of values have no left axis to share.
 type Extents = (Extent, Option<Extent>);
 
-/// A view of one panel.
+/// A view of a panel's data.
 enum PanelData<'a> {
     Points(PointData<'a>),
     Values(ValueData<'a>),
@@ -133,7 +133,7 @@ impl PanelData<'_> {
     }
 }
 
-/// The plane of a panel, whose axes are labelled once for all.
+/// Plane of a panel, whose axes are labeled once for all panels.
 fn bare_plane(axes: [&Axis; 2], area: Rect, (x, y): Extents) -> Option<Plane> {
     let bare = axes.map(|axis| Axis {
         label: String::new(),
@@ -155,7 +155,7 @@ impl GridChart {
         })
     }
 
-    /// What each panel shows of its axes; `None` for a panel without data.
+    /// Extents of each panel; `None` for a panel without data.
     fn extents(&self) -> Vec<Option<Extents>> {
         let own: Vec<Option<Extents>> = self.data().map(|data| data.extents()).collect();
         let x = shared(own.iter().flatten().map(|(x, _)| *x));
@@ -165,7 +165,7 @@ impl GridChart {
         own.into_iter().map(|own| own.map(fitted)).collect()
     }
 
-    /// What the reader must know of panels whose axes differ.
+    /// Note about panels with different axes.
     fn differing(&self) -> Option<String> {
         let extents = self.extents();
         let mut shown = extents.iter().flatten();
@@ -175,7 +175,7 @@ impl GridChart {
             .then(|| "each panel has an axis of its own: their levels lie too far apart".to_owned())
     }
 
-    /// The label above all panels.
+    /// Label above all panels.
     fn top_label(&self) -> Option<String> {
         match self.data().next()? {
             PanelData::Points(_) | PanelData::Sequence(..) => Some(self.y.described()),
@@ -195,7 +195,7 @@ impl GridChart {
         draw_bottom_label(svg, area, area.bottom, &self.x.described());
     }
 
-    /// The part of the sheet that panels may fill.
+    /// Area of the sheet available to panels.
     fn inner(&self, area: Rect) -> Rect {
         let top = self.top_label().map_or(0.0, |_| LABEL_STRIP);
         Rect::new(
@@ -207,7 +207,7 @@ impl GridChart {
     }
 }
 
-/// The extent of all panels together, if none of them gets lost on it.
+/// The common extent of all panels, unless the data of one would get lost on it.
 fn shared(own: impl Iterator<Item = Extent>) -> Option<Extent> {
     let own: Vec<Extent> = own.collect();
     let span = |extent: &Extent| extent.high - extent.low;
@@ -218,7 +218,7 @@ fn shared(own: impl Iterator<Item = Extent>) -> Option<Extent> {
     (span(&all) <= longest * MOST_SHARED).then_some(all)
 }
 
-/// Draws the title of a panel and returns what is left below it.
+/// Draws the title of a panel and returns the remaining area below.
 fn draw_title(svg: &mut Svg, title: &str, area: Rect) -> Rect {
     let lines = wrap(title, area.width(), TITLE_PX, 2).lines;
     let mut y = area.top;
@@ -226,7 +226,7 @@ fn draw_title(svg: &mut Svg, title: &str, area: Rect) -> Rect {
         y += TITLE_LINE;
         svg.text(&Text::at(&line.text, area.left, y - TITLE_LINE * 0.27, TITLE_PX).coloured(INK));
     }
-    // All plots of a row begin at the same height, as long as there is room.
+    // Align the plots of a row at the top if there is enough room.
     let lines = if area.height() > 130.0 {
         2
     } else {
@@ -311,16 +311,16 @@ impl Figure for GridChart {
     }
 }
 
-// Where the panels of a grid are: two to four columns by their number, and fewer where the sheet is narrow.
+// Layout of a grid: two to four columns depending on the number of panels, fewer on a narrow sheet.
 
-/// A panel narrower or lower than this cannot be read.
+/// Minimum readable size of a panel.
 const LEAST_WIDTH_PX: f64 = 150.0;
 const LEAST_HEIGHT_PX: f64 = 96.0;
 const NATURAL_HEIGHT_PX: f64 = 204.0;
-/// Empty pixels between panels.
+/// Gap in pixels between panels.
 const BETWEEN_PX: f64 = 22.0;
 
-/// The places of panels on a sheet.
+/// Layout of panels on a sheet.
 pub(crate) struct GridLayout {
     columns: usize,
     rows: usize,
@@ -328,7 +328,7 @@ pub(crate) struct GridLayout {
 }
 
 impl GridLayout {
-    /// Places as many of `panels` as can be read in `sheet`.
+    /// Lays out as many of `panels` in `sheet` as are readable.
     pub fn for_panels(panels: usize, sheet: Rect) -> Self {
         let columns = columns(panels, sheet.width());
         let fitting = (sheet.height() / LEAST_HEIGHT_PX).max(1.0) as usize;
@@ -339,12 +339,12 @@ impl GridLayout {
         }
     }
 
-    /// How many panels have a place.
+    /// Number of panels that fit.
     pub fn places(&self) -> usize {
         self.columns * self.rows
     }
 
-    /// The place of the panel at this position, in reading order.
+    /// Area of the panel at this index, in reading order.
     pub fn place(&self, at: usize) -> Rect {
         let (row, column) = (at / self.columns, at % self.columns);
         let wide = (self.sheet.width() + BETWEEN_PX) / self.columns as f64;
@@ -355,13 +355,13 @@ impl GridLayout {
         Rect::new(left, top, left + wide - BETWEEN_PX, top + high - gap)
     }
 
-    /// The height that so many panels want on a sheet of `width` pixels.
+    /// Preferred height of this many panels on a sheet of the given width.
     pub fn natural_height(panels: usize, width: f64) -> f64 {
         panels.div_ceil(columns(panels, width)) as f64 * NATURAL_HEIGHT_PX
     }
 }
 
-/// Few panels are large, many are small, and all of a sheet are equal.
+/// Number of columns: few panels are large, many are small; all have the same size.
 fn columns(panels: usize, width: f64) -> usize {
     let wanted = match panels {
         0 | 1 => 1,

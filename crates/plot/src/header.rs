@@ -1,5 +1,5 @@
-//! Title, subtitle, notes and legend, stacked at the top of the sheet, and which series has which place
-//! and look in all of them.
+//! Title, subtitle, notes and legend at the top of the sheet, and the position and style of each
+//! series in all of them.
 
 use crate::Scale;
 use crate::colour::{INK, MUTED, PAPER, tint};
@@ -11,21 +11,21 @@ const TITLE_PX: f64 = 18.0;
 const TITLE_LINE: f64 = 24.0;
 const SUBTITLE_PX: f64 = 13.0;
 const SUBTITLE_LINE: f64 = 18.0;
-/// Empty pixels between the header and the chart.
+/// Gap in pixels between the header and the chart.
 const GAP: f64 = 14.0;
 
-/// What stands above a chart.
+/// Contents above a chart.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Header<'a> {
     pub title: &'a str,
     pub subtitle: Option<&'a str>,
-    /// What the reader must know of what is missing, as a line below the subtitle.
+    /// Note about omitted data, as a line below the subtitle.
     pub note: Option<String>,
     pub legend: Vec<Key>,
 }
 
 impl Header<'_> {
-    /// Breaks everything into lines of at most `width` pixels.
+    /// Wraps all text into lines of at most `width` pixels.
     pub fn lay_out(&self, width: f64) -> PlacedHeader {
         let subtitle = self.subtitle.unwrap_or_default();
         let note = self.note.as_deref().unwrap_or_default();
@@ -42,7 +42,7 @@ impl Header<'_> {
     }
 }
 
-/// A header whose lines are broken.
+/// A header with wrapped lines.
 pub(crate) struct PlacedHeader {
     title: Option<Wrapped>,
     subtitle: Option<Wrapped>,
@@ -51,7 +51,7 @@ pub(crate) struct PlacedHeader {
 }
 
 impl PlacedHeader {
-    /// Height in pixels, with the gap to the chart.
+    /// Height in pixels, including the gap to the chart.
     pub fn height(&self) -> f64 {
         let count =
             |wrapped: &Option<Wrapped>| wrapped.as_ref().map_or(0, |w| w.lines.len()) as f64;
@@ -61,7 +61,7 @@ impl PlacedHeader {
             + GAP
     }
 
-    /// Draws with the upper left corner at (`left`, `top`).
+    /// Draws the header with its upper left corner at (`left`, `top`).
     pub fn draw(&self, svg: &mut Svg, left: f64, top: f64) {
         let mut y = top;
         let mut write = |svg: &mut Svg, block: &Option<Wrapped>, size_px, line_px, colour| {
@@ -78,7 +78,7 @@ impl PlacedHeader {
     }
 }
 
-/// "2 values not shown" with the reason; nothing when none were left out.
+/// Returns a note such as "2 values not shown" with the reason; `None` if no values were omitted.
 pub(crate) fn omitted_note(count: usize, scales: &[&Scale]) -> Option<String> {
     let logarithmic = scales
         .iter()
@@ -95,12 +95,12 @@ pub(crate) fn omitted_note(count: usize, scales: &[&Scale]) -> Option<String> {
     (count > 0).then(|| format!("{count} {values} not shown ({reason})"))
 }
 
-// The legend: a swatch and a name for every series, in rows from left to right.
+// The legend: a swatch and a name per series, in rows from left to right.
 
 const SIZE_PX: f64 = 13.0;
 const ROW: f64 = 22.0;
 const BETWEEN: f64 = 20.0;
-/// Names beyond these rows are only counted: the legend must not crowd out the chart.
+/// Names beyond these rows are only counted, to leave room for the chart.
 const MAX_ROWS: usize = 4;
 
 /// One entry of the legend.
@@ -111,7 +111,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// One key per name; none when there is nothing to distinguish.
+    /// Creates one key per name; none if there is nothing to distinguish.
     pub fn list(names: &[&str], swatch: impl Fn(Style) -> Swatch) -> Vec<Self> {
         if names.iter().all(|name| name.trim().is_empty()) {
             return Vec::new();
@@ -124,7 +124,7 @@ impl Key {
     }
 }
 
-/// A legend whose places are known, relative to its upper left corner.
+/// A laid out legend, relative to its upper left corner.
 pub(crate) struct Legend {
     keys: Vec<(f64, usize, Key)>,
     rows: usize,
@@ -143,7 +143,7 @@ impl Legend {
             let swatch = key.swatch.width();
             let name = elide(&key.name, (width - swatch).clamp(40.0, 420.0), SIZE_PX);
             let wide = swatch + room_for(&name, SIZE_PX);
-            // The last row keeps room for the count of what is not named.
+            // Reserve room in the last row for the number of omitted names.
             let spare = if row + 1 == MAX_ROWS && at + 1 < keys.len() {
                 90.0
             } else {
@@ -170,7 +170,7 @@ impl Legend {
         legend
     }
 
-    /// Height in pixels, with the gap above; zero for no keys.
+    /// Height in pixels, including the gap above; zero without keys.
     pub fn height(&self) -> f64 {
         if self.rows == 0 {
             0.0
@@ -200,7 +200,7 @@ impl Legend {
     }
 }
 
-// The little picture beside a name of the legend: it shows what the marks of the chart look like.
+// The sample beside a name in the legend, which looks like the marks of the chart.
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Swatch {
@@ -209,21 +209,21 @@ pub(crate) enum Swatch {
     Line(Style),
     Points(Style),
     Area(Style),
-    /// An area that is a tint of its colour, without hatching.
+    /// A tinted area without hatching.
     Tint(Style),
     Forest(Mark),
-    /// A marker with paper inside.
+    /// A marker filled with the background color.
     Hollow(Style),
-    /// A line within a band of its colour.
+    /// A line within a band of its color.
     Level(Style),
     /// A dotted line without markers.
     Dotted(Style),
-    /// A cross that stands for no value.
+    /// A cross that marks a missing value.
     Failure,
 }
 
 impl Swatch {
-    /// Width in pixels, with the gap to the name.
+    /// Width in pixels, including the gap to the name.
     pub fn width(self) -> f64 {
         match self {
             Self::Box(_) | Self::Bar(_) | Self::Area(_) | Self::Tint(_) => 25.0,
@@ -232,7 +232,7 @@ impl Swatch {
         }
     }
 
-    /// Draws right of `x`, centred on `y`.
+    /// Draws the swatch right of `x`, centered on `y`.
     pub fn draw(self, svg: &mut Svg, x: f64, y: f64) {
         let rect = Rect::new(x, y - 6.0, x + 18.0, y + 6.0);
         match self {
@@ -283,13 +283,13 @@ fn long_line<'a>(svg: &'a mut Svg, x: f64, y: f64, colour: &str) -> Element<'a> 
     line.set("stroke", colour).num("stroke-width", 2.0)
 }
 
-/// A line of round dots.
+/// Turns a line into round dots.
 pub(crate) fn dotted(line: Element<'_>) -> Element<'_> {
     line.set("stroke-dasharray", "1.5 4")
         .set("stroke-linecap", "round")
 }
 
-/// The cross that stands for a failure.
+/// Draws the cross that marks a failure.
 pub(crate) fn draw_failure(svg: &mut Svg, x: f64, y: f64) -> Element<'_> {
     const ARM_PX: f64 = 3.5;
     let (left, top) = (x - ARM_PX, y - ARM_PX);
@@ -322,17 +322,17 @@ fn marker(svg: &mut Svg, style: Style, x: f64, y: f64, radius: f64) {
         .close();
 }
 
-// Which series stands at which place within every category.
-// A series has the same place, colour and marker in all categories, also where one lacks another.
+// Positions of series within categories. A series has the same position, color and marker in all
+// categories, even if another is missing.
 
-/// The places of all series, in the order of their first appearance.
+/// The positions of all series, in order of first appearance.
 pub(crate) struct Lineup<'a> {
-    /// Name, and how many of the same name stand before it in the same category.
+    /// Name, and number of preceding series of the same name in the same category.
     places: Vec<(&'a str, usize)>,
 }
 
 impl<'a> Lineup<'a> {
-    /// Lines up the series of all categories.
+    /// Assigns positions to the series of all categories.
     pub fn of_categories<I: IntoIterator<Item = &'a str>>(
         categories: impl IntoIterator<Item = I>,
     ) -> Self {
@@ -347,7 +347,7 @@ impl<'a> Lineup<'a> {
         Self { places }
     }
 
-    /// The places of the series of one category.
+    /// Positions of the series of one category.
     pub fn slots(&self, category: impl IntoIterator<Item = &'a str>) -> Vec<usize> {
         let slot = |place| {
             self.places
@@ -358,12 +358,12 @@ impl<'a> Lineup<'a> {
         numbered(category).into_iter().map(slot).collect()
     }
 
-    /// The names, one per place.
+    /// Names, one per position.
     pub fn names(&self) -> Vec<&'a str> {
         self.places.iter().map(|(name, _)| *name).collect()
     }
 
-    /// How many places there are.
+    /// Number of positions.
     pub fn len(&self) -> usize {
         self.places.len()
     }

@@ -1,5 +1,5 @@
-//! Bars of histograms: two series over each other, or a row for each of several, always with the same bins and the same
-//! heights, so that they can be compared.
+//! Bars of histograms: two overlaid series, or one row per series, always with the same bins and
+//! scale, so that they can be compared.
 
 use crate::axes::{
     Plane, bottom_height, draw_base_line, draw_bottom_axis, draw_left_label, top_strip,
@@ -12,24 +12,23 @@ use crate::style::Style;
 use crate::svg::{Rect, Svg};
 use crate::{Axis, Scale};
 
-/// Share of the width that names beside rows may take.
+/// Maximum share of the width for names beside rows.
 pub(crate) const NAME_SHARE: f64 = 0.3;
 
 pub(crate) const NAME_GAP: f64 = 12.0;
 
-/// Share of a row that its highest bar fills.
+/// Share of a row that its tallest bar fills.
 const ROW_FILLED: f64 = 0.86;
 
-/// How many values of one series lie in each bin.
+/// Number of values of a series in each bin.
 pub(crate) struct Tally<'a> {
-    /// What tooltips call the series.
     pub name: &'a str,
-    /// What stands beside its row.
+    /// Label beside its row.
     pub label: &'a str,
     pub style: Style,
     pub counts: Vec<u64>,
     pub total: u64,
-    /// Height of a bar for one value.
+    /// Height of a bar per value.
     pub unit: f64,
 }
 
@@ -56,7 +55,7 @@ impl Tally<'_> {
 pub(crate) struct Plots<'a> {
     pub bins: &'a Bins,
     pub tallies: &'a [Tally<'a>],
-    /// Whether heights are per cent of a series, or values.
+    /// Whether heights are percentages of a series or numbers of values.
     pub as_shares: bool,
     pub labels: Labels,
 }
@@ -85,7 +84,7 @@ impl Plots<'_> {
                 if several { 0.45 } else { 0.75 },
             );
         }
-        // Areas that overlap keep their outlines; alone, the bars are outline enough.
+        // Overlapping areas need outlines; the bars of a single series do not.
         for tally in self.tallies.iter().filter(|_| several) {
             self.draw_outline(svg, &plane.x, &plane.y, tally);
         }
@@ -118,7 +117,7 @@ impl Plots<'_> {
         }
     }
 
-    /// What the heights are, unless the sheet around says it.
+    /// Label of the heights, unless the surrounding sheet has one.
     fn height_label(&self, addition: String) -> String {
         match self.labels {
             Labels::Own => format!("{}{addition}", height_unit(self.as_shares)),
@@ -157,7 +156,7 @@ impl Plots<'_> {
         });
     }
 
-    /// The steps of one tally as a line.
+    /// Draws the steps of a series as a line.
     fn draw_outline(&self, svg: &mut Svg, x: &Mapping, y: &Mapping, tally: &Tally<'_>) {
         let base = y.start_px();
         let mut data = format!("M{:.2} {base:.2}", x.at(self.bins.ends(0).0));
@@ -178,16 +177,16 @@ impl Plots<'_> {
     }
 }
 
-/// Who names the series and the axes.
+/// Where series and axes are labeled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Labels {
-    /// The plot itself.
+    /// In the plot itself.
     Own,
-    /// The sheet around several plots.
+    /// In the sheet around several plots.
     OfSheet,
 }
 
-/// What the heights of bars are.
+/// Label of the bar heights.
 pub(crate) fn height_unit(as_shares: bool) -> &'static str {
     if as_shares {
         "share of values, %"

@@ -1,6 +1,6 @@
-//! How often values occur, or the values themselves where they are few. One or two series share a plot of
-//! bars; more of them get a row each over the same axis, because more than two overlapping histograms
-//! cannot be read.
+//! Frequencies of values, or the values themselves if few. One or two series share a plot of bars;
+//! more get one row each over the same axis, because more than two overlapping histograms are
+//! unreadable.
 
 use crate::Axis;
 use crate::header::{Header, Key, Swatch, omitted_note};
@@ -9,17 +9,17 @@ use crate::page::{Figure, count, list};
 use crate::svg::{Rect, Svg};
 use crate::value_data::{HistogramSeries, ValueData};
 
-/// Histograms over one axis. Up to twenty values a series are drawn one by one: bars of two or three values
-/// would have a shape by chance.
+/// Histograms over a common axis. Up to twenty values per series are drawn individually: the shape
+/// of bars of two or three values would be accidental.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HistogramChart {
-    /// What the chart shows, in large letters.
+    /// Title, in large letters.
     pub title: String,
-    /// A line of explanation.
+    /// Subtitle.
     pub subtitle: Option<String>,
-    /// The axis of the values. A category scale makes no sense here and is read as linear.
+    /// Value axis. A category scale makes no sense here and is treated as linear.
     pub x: Axis,
-    /// The values, series by series.
+    /// Values by series.
     pub series: Vec<HistogramSeries>,
 }
 

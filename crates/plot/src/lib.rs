@@ -1,12 +1,12 @@
-//! Statistical charts as SVG text and PNG bytes: box plots with every value shown, scatter and line
-//! charts with error bars, grouped bars, forest plots, histograms, flame graphs, runs in the order of
-//! execution, the course of a figure over revisions, and small multiples.
+//! Statistical charts as SVG and PNG: box plots with every value shown, scatter and line charts
+//! with error bars, grouped bars, forest plots, histograms, flame graphs, runs in order of
+//! execution, a metric over revisions, and small multiples.
 //!
-//! A chart is plain data. [`Chart::svg`] and [`Chart::png`] draw it; nothing else has to be set up. The
-//! letters' widths come from one embedded font, so the same data give the same bytes on every
-//! machine and no text runs into another. Colours are those of Okabe and Ito, and whatever a colour
-//! says, a marker, dash or hatching says too. [`Chart::svg_on_page`] draws for a page that has a dark and a
-//! light theme. Start reading at [`Chart`].
+//! A chart is plain data. [`Chart::svg`] and [`Chart::png`] draw it; no setup is needed. Text
+//! widths come from an embedded font, so the same data give the same bytes on every machine and
+//! text never overlaps. Colors are those of Okabe and Ito; everything shown by color is also shown
+//! by a marker, dash or hatching. [`Chart::svg_on_page`] draws for a page with a dark and a light
+//! theme. Start at [`Chart`].
 //!
 //! ```
 //! use speedwell_plot::{Axis, BarCategory, Bar, BarChart, Chart, Size};

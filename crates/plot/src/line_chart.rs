@@ -1,4 +1,4 @@
-//! Points joined by lines, each with its interval as an error bar.
+//! Points connected by lines, with intervals as error bars.
 
 use crate::Axis;
 use crate::axes::Plane;
@@ -10,7 +10,8 @@ use crate::point_series::{Point, PointData, PointSeries};
 use crate::style::Style;
 use crate::svg::{Rect, Svg};
 
-/// A dot of a single observation, and how far beside its point the dots lie and spread.
+/// Radius of the dot of an observation, and the distance and spread of these dots beside their
+/// point.
 const OBSERVED_PX: f64 = 2.4;
 const OBSERVED_ASIDE_PX: f64 = 11.0;
 const OBSERVED_SPREAD_PX: f64 = 8.0;
@@ -18,9 +19,9 @@ const OBSERVED_SPREAD_PX: f64 = 8.0;
 /// Lines with markers and error bars. A point that cannot be shown leaves a gap in its line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LineChart {
-    /// What the chart shows, in large letters.
+    /// Title, in large letters.
     pub title: String,
-    /// A line of explanation.
+    /// Subtitle.
     pub subtitle: Option<String>,
     /// The bottom axis.
     pub x: Axis,
@@ -28,11 +29,11 @@ pub struct LineChart {
     pub y: Axis,
     /// The lines.
     pub series: Vec<PointSeries>,
-    /// What the points of each series were estimated from, such as single runs, in the order of the series:
-    /// drawn faintly beside the points. May be empty.
+    /// Observations from which the points of each series were estimated, such as single runs, in
+    /// the order of the series: drawn faintly beside the points. May be empty.
     pub observations: Vec<Vec<Point>>,
-    /// So many of the last series are curves, such as fitted ones: their points were not measured and have no
-    /// markers.
+    /// Number of series at the end that are curves, such as fitted ones: their points were not
+    /// measured and have no markers.
     pub curves: usize,
 }
 
@@ -41,7 +42,7 @@ impl LineChart {
         PointData::new(&self.x, &self.y, &self.series)
     }
 
-    /// The axes that fit the points, their intervals and what they were estimated from.
+    /// Axes that fit the points, their intervals and the observations.
     fn plane(&self, area: Rect) -> Option<Plane> {
         let data = self.data();
         let (x, mut y) = data.extents(true)?;
@@ -51,14 +52,14 @@ impl LineChart {
         Some(Plane::lay_out(area, (&self.x, x), (&self.y, y)))
     }
 
-    /// All single observations that both axes have a place for.
+    /// All observations that both axes can show.
     fn observed(&self) -> impl Iterator<Item = &Point> {
         let data = self.data();
         let all = self.observations.iter().flatten();
         all.filter(move |point| data.shown(point))
     }
 
-    /// Dots right of the points, so that neither hides the other.
+    /// Draws dots right of the points, so that neither hides the other.
     fn draw_observations(&self, svg: &mut Svg, plane: &Plane, at: usize, style: Style) {
         let data = self.data();
         let observed = self.observations.get(at).into_iter().flatten();
@@ -85,7 +86,7 @@ impl LineChart {
         });
     }
 
-    /// The stretches of a line between gaps, in ascending order of x.
+    /// Segments of a line between gaps, in ascending order of x.
     fn stretches(&self, series: &PointSeries) -> Vec<Vec<Point>> {
         let data = self.data();
         let mut points = series.points.clone();

@@ -1,13 +1,13 @@
-//! How numbers are written: labels of ticks (`1.2M`, `10⁻⁶`) and figures in tooltips (`1,234.5`).
+//! Number formatting: tick labels (`1.2M`, `10⁻⁶`) and figures in tooltips (`1,234.5`).
 
 /// Decimal suffixes, largest first.
 const SUFFIXES: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
 
-/// Above this and below its counterpart, powers of ten say more than digits.
+/// Numbers outside this range are written as powers of ten.
 const LARGEST_PLAIN: f64 = 1e15;
 const SMALLEST_PLAIN: f64 = 1e-4;
 
-/// A number for reading one by one: six significant digits, thousands separated.
+/// Formats a single number: six significant digits with thousands separators.
 pub(crate) fn figure(value: f64) -> String {
     if value == 0.0 {
         return "0".into();
@@ -31,7 +31,7 @@ pub(crate) fn figure(value: f64) -> String {
     grouped(&trimmed(format!("{value:.decimals$}")))
 }
 
-/// A number with a fixed count of decimals and separated thousands.
+/// Formats a number with a fixed number of decimals and thousands separators.
 pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() || value.abs() >= LARGEST_PLAIN {
         return figure(value);
@@ -39,7 +39,7 @@ pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     grouped(&format!("{value:.decimals$}"))
 }
 
-/// Labels for evenly spaced ticks `step` apart: one suffix and one count of decimals for all.
+/// Labels for evenly spaced ticks `step` apart, with the same suffix and number of decimals.
 pub(crate) fn even_labels(values: &[f64], step: f64) -> Vec<String> {
     let largest = values
         .iter()
@@ -54,7 +54,7 @@ pub(crate) fn even_labels(values: &[f64], step: f64) -> Vec<String> {
         .into_iter()
         .find(|(unit, _)| largest >= *unit && largest >= 10_000.0)
         .unwrap_or((1.0, ""));
-    // "1.000002M" says less than "1,000,002".
+    // "1.000002M" is less readable than "1,000,002".
     if decimals_of(step / unit) > 3 {
         (unit, suffix) = (1.0, "");
     }
@@ -72,7 +72,7 @@ pub(crate) fn even_labels(values: &[f64], step: f64) -> Vec<String> {
     values.iter().map(|value| label(*value)).collect()
 }
 
-/// Labels that share one power of ten: `2×10⁻⁶`, `4×10⁻⁶`.
+/// Labels with a common power of ten: `2×10⁻⁶`, `4×10⁻⁶`.
 fn power_labels(values: &[f64], step: f64, exponent: i32) -> Vec<String> {
     let scaled = |value: f64| scaled_down(value, exponent);
     let decimals = decimals_of(scaled(step)).min(6);
@@ -86,8 +86,8 @@ fn power_labels(values: &[f64], step: f64, exponent: i32) -> Vec<String> {
     values.iter().map(|value| label(*value)).collect()
 }
 
-/// Labels for ticks of a decimal logarithmic axis: `1`, `10`, `2k`, or `10⁻⁶` throughout when one
-/// of them has no short form.
+/// Labels for ticks of a decimal logarithmic axis: `1`, `10`, `2k`, or `10⁻⁶` throughout if one of
+/// them has no short form.
 pub(crate) fn log10_labels(values: &[f64]) -> Vec<String> {
     let plain = values
         .iter()
@@ -122,7 +122,7 @@ fn short(value: f64) -> String {
     format!("{}{suffix}", trimmed(format!("{:.3}", value / unit)))
 }
 
-/// Labels for powers of two given by their exponents: `64`, `1,024`, from 16Ki on with binary suffixes.
+/// Labels for powers of two, given by exponent: `64`, `1,024`, with binary suffixes from 16Ki.
 pub(crate) fn log2_labels(exponents: &[i32]) -> Vec<String> {
     let largest = exponents.iter().copied().max().unwrap_or(0);
     exponents
@@ -146,20 +146,20 @@ fn log2_label(exponent: i32, suffixed: bool) -> String {
     }
 }
 
-/// Mantissa in [1, 10) and exponent of a number that is finite and not zero.
+/// Splits a finite, nonzero number into a mantissa in [1, 10) and an exponent.
 fn split(value: f64) -> (f64, i32) {
     let exponent = exponent_of(value.abs());
     (scaled_down(value, exponent), exponent)
 }
 
-/// `value / 10^exponent` in two steps, because `10^-310` is not a normal number.
+/// Computes `value / 10^exponent` in two steps, because `10^-310` is not a normal number.
 fn scaled_down(value: f64, exponent: i32) -> f64 {
     let half = exponent / 2;
     value / 10.0_f64.powi(half) / 10.0_f64.powi(exponent - half)
 }
 
-/// The exponent of the leading digit. The logarithm may be a hair below a whole number at a power
-/// of ten (`log10(1000)` on some machines), hence the correction.
+/// Exponent of the leading digit. Corrects logarithms that are slightly below a whole number at a
+/// power of ten (`log10(1000)` on some machines).
 fn exponent_of(magnitude: f64) -> i32 {
     let exponent = magnitude.log10().floor() as i32;
     if scaled_down(magnitude, exponent) >= 9.999_999_999_9 {
@@ -169,7 +169,7 @@ fn exponent_of(magnitude: f64) -> i32 {
     }
 }
 
-/// The fewest decimals that write `step` exactly (to a millionth of it).
+/// Minimum number of decimals that represent `step` exactly (to a millionth).
 fn decimals_of(step: f64) -> usize {
     let exact = |decimals: &usize| {
         let scaled = step.abs() * 10.0_f64.powi(*decimals as i32);
@@ -192,7 +192,7 @@ fn raised(exponent: i32) -> String {
     exponent.to_string().chars().map(raise).collect()
 }
 
-/// Without zeros at the end of the decimals, and with a minus sign instead of a hyphen.
+/// Removes trailing zeros from the decimals and uses a minus sign instead of a hyphen.
 fn trimmed(text: String) -> String {
     let text = if text.contains('.') {
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -210,7 +210,7 @@ fn signed(text: String) -> String {
     }
 }
 
-/// Thousands separated by commas: `−12,345.6`.
+/// Inserts commas as thousands separators: `−12,345.6`.
 fn grouped(text: &str) -> String {
     let text = signed(text.to_owned());
     let (sign, rest) = text

@@ -1,24 +1,24 @@
-//! The sheet every chart is drawn on: paper, what a screen reader says, title, subtitle and legend
-//! on top, and the remaining area for the chart itself.
+//! The sheet of every chart: background, accessible text, title, subtitle and legend on top, and
+//! the remaining area for the chart itself.
 
 use crate::colour::{MUTED, PAPER};
 use crate::header::Header;
 use crate::svg::{Anchor, Medium, Rect, Svg, Text, decimal};
 
-/// Empty pixels around everything in a file of its own.
+/// Margin in a separate file.
 const MARGIN: f64 = 20.0;
-/// The same on a page, which has margins itself.
+/// Margin on a page, which has its own margins.
 const MARGIN_ON_PAGE: f64 = 4.0;
 
-/// What the sheet must know of a chart.
+/// Interface of a chart to the sheet.
 pub(crate) trait Figure {
     /// Title, subtitle, notes and legend.
     fn header(&self) -> Header<'_>;
 
-    /// One or two sentences for those who cannot see the chart.
+    /// Describes the chart in one or two sentences, for users who cannot see it.
     fn summary(&self) -> String;
 
-    /// What the whole is to a screen reader: a picture, or a group of parts that are reached one by one.
+    /// ARIA role of the whole: an image, or a group of individually accessible parts.
     fn role(&self) -> &'static str {
         "img"
     }
@@ -26,24 +26,24 @@ pub(crate) trait Figure {
     /// Whether there is nothing to show.
     fn is_empty(&self) -> bool;
 
-    /// Draws axes and marks into `area`; only called when there is something to show.
+    /// Draws axes and marks into `area`; only called if there is something to show.
     fn draw(&self, svg: &mut Svg, area: Rect);
 
-    /// The width in pixels that the whole sheet wants in a file of its own.
+    /// Preferred width in pixels of the whole sheet in a separate file.
     fn natural_width(&self) -> u32 {
         Size::default().width_px
     }
 
-    /// The height in pixels that the chart wants below its header, on a sheet area of `width` pixels.
+    /// Preferred height in pixels of the chart below its header, on a sheet area of `width` pixels.
     fn natural_height(&self, width: f64) -> f64;
 }
 
-/// Draws a whole sheet.
+/// Draws a complete sheet.
 pub(crate) fn render(figure: &dyn Figure, size: Size, medium: Medium) -> String {
     draw_sheet(figure, figure.header(), size, medium)
 }
 
-/// Draws a sheet `width_px` wide and as high as it wants, with or without its title.
+/// Draws a sheet of the given width and natural height, with or without its title.
 pub(crate) fn render_in_full(
     figure: &dyn Figure,
     width_px: u32,
@@ -76,7 +76,7 @@ fn draw_sheet(figure: &dyn Figure, header: Header<'_>, size: Size, medium: Mediu
         ("role", figure.role()),
         ("aria-label", spoken.trim_start_matches(". ")),
     ];
-    // A page has paper of its own, and what its charts hold twice adds up.
+    // A page has its own background, and duplicated text in its charts would add up.
     let alone = !matches!(medium, Medium::Page(_));
     Svg::document(medium, &attributes, |svg| {
         if alone {
@@ -94,7 +94,8 @@ fn draw_sheet(figure: &dyn Figure, header: Header<'_>, size: Size, medium: Mediu
     })
 }
 
-/// The sheet of a chart in a file of its own, and its words for programs that do not read labels.
+/// Draws the background of a chart in a separate file, and text for programs that ignore ARIA
+/// labels.
 fn draw_paper(svg: &mut Svg, title: &str, summary: &str, (width, height): (f64, f64)) {
     svg.element("title").containing_text(title);
     svg.element("desc").containing_text(summary);
@@ -110,7 +111,7 @@ fn no_data(svg: &mut Svg, area: Rect) {
     svg.text(&text.anchored(Anchor::Middle).coloured(MUTED));
 }
 
-/// `width_px` wide and as high as the chart wants.
+/// Size with the given width and the natural height of the chart.
 pub(crate) fn natural_size(figure: &dyn Figure, width_px: u32, medium: &Medium) -> Size {
     size_below(figure, &figure.header(), width_px, medium)
 }
@@ -138,15 +139,15 @@ fn margin(medium: &Medium) -> f64 {
     }
 }
 
-// Phrases of the summaries for those who cannot see a chart.
+// Phrases for the accessible summaries.
 
-/// `1 box`, `2 boxes`: a count with its noun, plural by the given ending.
+/// Formats a number with its noun and plural ending: `1 box`, `2 boxes`.
 pub(crate) fn count(number: usize, noun: &str, plural_ending: &str) -> String {
     let ending = if number == 1 { "" } else { plural_ending };
     format!("{number} {noun}{ending}")
 }
 
-/// Names joined by commas, at most six of them.
+/// Joins names by commas, at most six of them.
 pub(crate) fn list(names: &[&str]) -> String {
     const MOST: usize = 6;
     let shown = names
@@ -161,7 +162,7 @@ pub(crate) fn list(names: &[&str]) -> String {
     }
 }
 
-/// Width and height of a picture in pixels (CSS pixels in SVG).
+/// Width and height of an image in pixels (CSS pixels in SVG).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// Width in pixels.
@@ -171,7 +172,7 @@ pub struct Size {
 }
 
 impl Default for Size {
-    /// 960 by 640: a 3:2 figure whose text stays readable when a page shows it at half that width.
+    /// 960 by 640: a 3:2 image whose text is still readable at half that width.
     fn default() -> Self {
         Self {
             width_px: 960,

@@ -1,5 +1,5 @@
-//! Paints an SVG whose letters are outlines already, and packs the pixels as PNG.
-//! Knows nothing of charts; no font and no file of the system is read.
+//! Rasterizes an SVG whose text is outlined, and encodes it as PNG. Knows nothing about charts and
+//! reads no fonts or files of the system.
 
 use std::fmt;
 
@@ -7,23 +7,23 @@ use resvg::{tiny_skia, usvg};
 
 use crate::Size;
 
-/// Why a picture could not be painted.
+/// Why an image could not be rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlotError {
-    /// The picture would have no pixels, or more than 200 million.
+    /// The image would have no pixels, or more than 200 million.
     Size {
-        /// Width asked for, in pixels, with the zoom.
+        /// Requested width in pixels, including the zoom.
         width_px: u64,
-        /// Height asked for, in pixels, with the zoom.
+        /// Requested height in pixels, including the zoom.
         height_px: u64,
     },
-    /// The painter refused the drawing; the text is its reason. Only a defect of this crate leads here.
+    /// The rasterizer rejected the drawing for this reason, which indicates a bug in this crate.
     Paint(String),
-    /// The pixels could not be packed as PNG; the text is the reason.
+    /// The pixels could not be encoded as PNG for this reason.
     Encode(String),
 }
 
-/// The most pixels a picture may have: 200 million are 800 MB while painting.
+/// Maximum number of pixels: 200 million take 800 MB while rendering.
 pub(crate) const MAX_PIXELS: u64 = 200_000_000;
 
 impl fmt::Display for PlotError {
@@ -46,7 +46,7 @@ impl fmt::Display for PlotError {
 
 impl std::error::Error for PlotError {}
 
-/// Paints `svg`, laid out for `size`, `zoom` times as large.
+/// Rasterizes `svg`, laid out for `size`, enlarged by `zoom`.
 pub(crate) fn encode(svg: &str, size: Size, zoom: u32) -> Result<Vec<u8>, PlotError> {
     let width_px = u64::from(size.width_px) * u64::from(zoom);
     let height_px = u64::from(size.height_px) * u64::from(zoom);

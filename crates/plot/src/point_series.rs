@@ -1,5 +1,5 @@
-//! Points in the plane, as scatter and line charts share them: the data, which of them can be shown,
-//! and the axes that fit them.
+//! Points in the plane, shared by scatter and line charts: the data, which of them can be shown,
+//! and axes that fit them.
 
 use crate::axes::Plane;
 use crate::colour::{PAPER, Rgb};
@@ -10,39 +10,39 @@ use crate::style::Style;
 use crate::svg::{Rect, Svg};
 use crate::{Axis, Scale};
 
-/// The points of one series.
+/// The points of a series.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PointSeries {
-    /// The name in the legend.
+    /// Name in the legend.
     pub name: String,
-    /// The points; a line joins them in ascending order of x.
+    /// Points; a line connects them in ascending order of x.
     pub points: Vec<Point>,
-    /// Its own colour; the usual ones, which stay apart for all eyes, where there is none.
+    /// Custom color; by default one of the color-blind-safe series colors.
     pub colour: Option<Rgb>,
 }
 
 impl PointSeries {
-    /// How the series at this place looks.
+    /// Style of the series at this index.
     pub(crate) fn style(&self, at: usize) -> Style {
         Style::of_series(at).coloured(self.colour)
     }
 }
 
-/// A point, with an interval around its y where there is one.
+/// A point, optionally with an interval around its y.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Point {
-    /// Along the bottom axis; an index where that has categories.
+    /// Coordinate along the bottom axis; an index for a category axis.
     pub x: f64,
-    /// Along the left axis.
+    /// Coordinate along the left axis.
     pub y: f64,
-    /// Low end of the interval around y.
+    /// Lower end of the interval around y.
     pub low: Option<f64>,
-    /// High end of the interval around y.
+    /// Upper end of the interval around y.
     pub high: Option<f64>,
 }
 
 impl Point {
-    /// A point without an interval.
+    /// Creates a point without an interval.
     pub fn new(x: f64, y: f64) -> Self {
         Self {
             x,
@@ -52,7 +52,7 @@ impl Point {
         }
     }
 
-    /// A point with an interval from `low` to `high` around y.
+    /// Creates a point with an interval from `low` to `high` around y.
     pub fn with_interval(x: f64, y: f64, low: f64, high: f64) -> Self {
         Self {
             x,
@@ -63,7 +63,7 @@ impl Point {
     }
 }
 
-/// A view of the data of a chart of points.
+/// A view of the data of a point chart.
 pub(crate) struct PointData<'a> {
     pub x: &'a Axis,
     pub y: &'a Axis,
@@ -71,14 +71,14 @@ pub(crate) struct PointData<'a> {
 }
 
 impl<'a> PointData<'a> {
-    /// The height that a chart of points wants below its header.
+    /// Preferred height of a point chart below its header.
     pub const NATURAL_HEIGHT_PX: f64 = 520.0;
 
     pub fn new(x: &'a Axis, y: &'a Axis, series: &'a [PointSeries]) -> Self {
         Self { x, y, series }
     }
 
-    /// What the data put into the header: a note on the points left out, and the legend.
+    /// Header parts derived from the data: a note on omitted points, and the legend.
     pub fn header(&self, swatch: impl Fn(Style) -> Swatch) -> Header<'a> {
         Header {
             note: omitted_note(self.count_omitted(), &[&self.x.scale, &self.y.scale]),
@@ -95,7 +95,7 @@ impl<'a> PointData<'a> {
         keys
     }
 
-    /// Whether both axes have a place for the point.
+    /// Whether both axes can show the point.
     pub fn shown(&self, point: &Point) -> bool {
         can_show(&self.x.scale, point.x) && can_show(&self.y.scale, point.y)
     }
@@ -119,13 +119,13 @@ impl<'a> PointData<'a> {
             .collect()
     }
 
-    /// The axes that fit all points and, if asked for, their intervals.
+    /// Axes that fit all points and, optionally, their intervals.
     pub fn plane(&self, sheet: Rect, intervals: bool) -> Option<Plane> {
         let (x, y) = self.extents(intervals)?;
         Some(Plane::lay_out(sheet, (self.x, x), (self.y, y)))
     }
 
-    /// The parts of both axes that all points and, if asked for, their intervals need.
+    /// Extents of both axes for all points and, optionally, their intervals.
     pub fn extents(&self, intervals: bool) -> Option<(Extent, Extent)> {
         let shown: Vec<&Point> = self.points().filter(|point| self.shown(point)).collect();
         let ends = |point: &&Point| {
@@ -141,7 +141,6 @@ impl<'a> PointData<'a> {
         Some((x, y))
     }
 
-    /// What a tooltip says of a point.
     pub fn describe(&self, series: &PointSeries, point: &Point) -> String {
         let name = match series.name.trim() {
             "" => String::new(),
@@ -160,7 +159,6 @@ impl<'a> PointData<'a> {
         text
     }
 
-    /// Draws the markers of one series.
     pub fn draw_markers(
         &self,
         svg: &mut Svg,
@@ -194,7 +192,7 @@ fn extent(axis: &Axis, values: impl Iterator<Item = f64>, padding: f64) -> Optio
     }
 }
 
-/// What an axis shows, with its unit.
+/// Label of an axis, with its unit.
 fn named<'a>(axis: &'a Axis, otherwise: &'a str) -> &'a str {
     match axis.label.trim() {
         "" => otherwise,
@@ -202,7 +200,6 @@ fn named<'a>(axis: &'a Axis, otherwise: &'a str) -> &'a str {
     }
 }
 
-/// A value as the axis names it.
 fn place(axis: &Axis, value: f64) -> String {
     match &axis.scale {
         Scale::Category(names) => {

@@ -1,5 +1,5 @@
-//! Values in the order in which they were measured, so that drift can be seen, and beside them a box for each
-//! series on the same axis, so that the series can be compared.
+//! Values in measurement order, which shows drift, next to a box for each series on the same axis,
+//! for comparison.
 
 use crate::Axis;
 use crate::axes::Plane;
@@ -13,26 +13,27 @@ use crate::scale::{Extent, Mapping, can_show};
 use crate::style::Style;
 use crate::svg::{Rect, Svg};
 
-/// Height of the chart below its header: low enough that several stand below each other on a screen.
+/// Height of the chart below its header: low enough for several on a screen.
 const NATURAL_HEIGHT_PX: f64 = 225.0;
 
 /// Values in order of execution, with a box per series.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunsChart {
-    /// What the chart shows, in large letters; may be empty where the page says it.
+    /// Title, in large letters; may be empty if the page has one.
     pub title: String,
-    /// A line of explanation.
+    /// Subtitle.
     pub subtitle: Option<String>,
-    /// The order of execution.
+    /// Order of execution.
     pub x: Axis,
-    /// The values.
+    /// Value axis.
     pub y: Axis,
-    /// The values of each series; x is the position in the order of execution.
+    /// Values of each series; x is the position in the order of execution.
     pub series: Vec<PointSeries>,
-    /// Places on the bottom axis where one part of the plan ends and the next begins; thin lines.
+    /// Positions on the bottom axis at which one part of the plan ends and the next starts; drawn
+    /// as thin lines.
     pub breaks: Vec<f64>,
-    /// Where the line of each series is, if not at its median: an estimate that knows more than the
-    /// values by themselves, such as which of them were measured together. May be empty.
+    /// Position of the line of each series, if not its median: an estimate that uses additional
+    /// information, such as which values were measured together. May be empty.
     pub centers: Vec<Option<f64>>,
 }
 
@@ -41,7 +42,7 @@ impl RunsChart {
         PointData::new(&self.x, &self.y, &self.series)
     }
 
-    /// The axes that fit all runs. Positions begin where they begin: there is no run before the first.
+    /// Axes that fit all runs. The bottom axis starts at the first run.
     fn plane(&self, sheet: Rect) -> Option<Plane> {
         let data = self.data();
         let points = self.series.iter().flat_map(|series| &series.points);
@@ -55,7 +56,7 @@ impl RunsChart {
         Some(Plane::lay_out(sheet, (&self.x, x), (&self.y, y)).of_positions())
     }
 
-    /// The figures of each series' box; `None` for a series without a value that can be shown.
+    /// Box statistics per series; `None` for a series without values that can be shown.
     fn tukeys(&self) -> Vec<Option<Tukey>> {
         let data = self.data();
         let center = |at: usize| {
@@ -82,7 +83,7 @@ impl RunsChart {
         }
     }
 
-    /// One line across the plot at the median of each series, or at what is compared instead.
+    /// Draws a line across the plot at the median of each series, or at the compared estimate.
     fn draw_centers(&self, svg: &mut Svg, plane: &Plane, tukeys: &[Option<Tukey>]) {
         for (at, tukey) in tukeys.iter().enumerate() {
             let (style, Some(tukey)) = (Style::of_series(at), tukey) else {
@@ -99,8 +100,8 @@ impl RunsChart {
         }
     }
 
-    /// The marks of all runs. A shape is written once and used for every run: a page can hold
-    /// thousands of these charts.
+    /// Draws the marks of all runs. A shape is defined once and referenced for every run: a page
+    /// can contain thousands of these charts.
     fn draw_runs(&self, svg: &mut Svg, plane: &Plane) {
         let data = self.data();
         let radius = match data.count_shown() {
@@ -183,16 +184,16 @@ impl Figure for RunsChart {
     }
 }
 
-// The boxes beside values in order of execution: one per series, on the axis of the values.
+// The boxes beside values in order of execution: one per series, on the value axis.
 
-/// Pixels that a box has with its distance to the next one, where there is room.
+/// Pixels per box including the gap to the next, if there is room.
 const SLOT_PX: f64 = 30.0;
-/// Share of the chart's width that all boxes together may take.
+/// Maximum share of the chart's width for all boxes.
 const MOST_OF_WIDTH: f64 = 0.35;
-/// Empty pixels between the runs and the first box.
+/// Gap in pixels between the runs and the first box.
 const GAP: f64 = 8.0;
 
-/// Where the boxes of all series are.
+/// Layout of the boxes of all series.
 pub(crate) struct RunsBoxes<'a> {
     left: f64,
     slot_px: f64,
@@ -200,12 +201,12 @@ pub(crate) struct RunsBoxes<'a> {
 }
 
 impl<'a> RunsBoxes<'a> {
-    /// The pixels that `count` boxes take of a chart of some width.
+    /// Width in pixels of `count` boxes in a chart of the given width.
     pub fn width(count: usize, chart_px: f64) -> f64 {
         (count as f64 * SLOT_PX + GAP).min(chart_px * MOST_OF_WIDTH)
     }
 
-    /// Boxes right of `plot`, up to `right`.
+    /// Places boxes right of `plot`, up to `right`.
     pub fn beside(plot: Rect, right: f64, tukeys: &'a [Option<Tukey>]) -> Self {
         let left = plot.right + GAP;
         Self {
@@ -216,7 +217,7 @@ impl<'a> RunsBoxes<'a> {
         }
     }
 
-    /// Draws every box along the axis of the values.
+    /// Draws every box along the value axis.
     pub fn draw(&self, svg: &mut Svg, y: &Mapping) {
         svg.group("boxes").containing(|svg| {
             for (at, tukey) in self.tukeys.iter().enumerate() {
@@ -234,7 +235,7 @@ impl<'a> RunsBoxes<'a> {
     }
 }
 
-/// One box around `middle`, reaching `half` pixels to both sides.
+/// Draws a box around `middle`, extending by `half` pixels to both sides.
 fn draw_box(svg: &mut Svg, tukey: &Tukey, style: Style, y: &Mapping, (middle, half): (f64, f64)) {
     let (low, high) = (y.at(tukey.low_quartile), y.at(tukey.high_quartile));
     let whiskers = format!(

@@ -1,13 +1,13 @@
-//! From values to distances: which part of the numbers an axis shows, and where each of them is.
-//! Knows nothing of SVG. The ticks of an axis are in `ticks`, their labels in `numeral`. Start reading
-//! at [`Mapping`].
+//! Maps values to distances: the extent that an axis shows, and the position of each value. Knows
+//! nothing about SVG. The ticks of an axis are in `ticks`, their labels in `numeral`. Start at
+//! [`Mapping`].
 
 use crate::{Axis, Scale};
 
-// Which part of the numbers an axis shows. Ends are in projected space (logarithms on a logarithmic
-// scale), so that padding is even on the screen.
+// The extent of an axis. Its ends are in projected space (logarithms on a logarithmic scale), so
+// that padding is even on the screen.
 
-/// Low and high end of an axis, in projected space, low < high after [`Extent::padded`].
+/// Low and high end of an axis in projected space; low < high after [`Extent::padded`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Extent {
     pub low: f64,
@@ -16,7 +16,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// Spans all values that the scale can show; `None` when there are none.
+    /// Spans all values that the scale can show; `None` if there are none.
     pub fn of_values(scale: &Scale, values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let projection = Projection::of_scale(scale);
         let mut shown = values
@@ -35,7 +35,7 @@ impl Extent {
         }))
     }
 
-    /// The places of a category axis, half a place to spare at both ends.
+    /// Spans the positions of a category axis, with half a position of padding at both ends.
     pub fn of_names(count: usize) -> Self {
         Self {
             low: -0.5,
@@ -44,12 +44,11 @@ impl Extent {
         }
     }
 
-    /// The projection in whose space the ends are.
     pub fn projection(&self) -> Projection {
         self.projection
     }
 
-    /// Also spans `value`, if the scale can show it.
+    /// Extends to `value`, if the scale can show it.
     pub fn including(self, value: f64) -> Self {
         match self.projection.forward(value) {
             Some(projected) => self.reaching(projected),
@@ -57,7 +56,7 @@ impl Extent {
         }
     }
 
-    /// Also spans a place in projected space.
+    /// Extends to a position in projected space.
     pub fn reaching(self, projected: f64) -> Self {
         Self {
             low: self.low.min(projected),
@@ -66,8 +65,8 @@ impl Extent {
         }
     }
 
-    /// Reaches to zero when that costs at most a third of the axis: an axis that starts at zero
-    /// shows true proportions, but must not squeeze the data to do so.
+    /// Extends to zero if that takes at most a third of the axis: an axis that starts at zero shows
+    /// true proportions, but must not squeeze the data.
     pub fn including_near_zero(self) -> Self {
         let (near, far) = (
             self.low.abs().min(self.high.abs()),
@@ -80,13 +79,13 @@ impl Extent {
         self
     }
 
-    /// Widens by a share of the span at both ends, yet never across zero, where it would suggest
-    /// that values of the other sign occur. Equal values get a span of their own.
+    /// Pads both ends by a share of the span, but never across zero, which would suggest values of
+    /// the other sign. Equal values get a default span.
     pub fn padded(self, share: f64) -> Self {
         let largest = self.low.abs().max(self.high.abs());
         let span = self.high - self.low;
         let linear = self.projection == Projection::Linear;
-        // Spans near the resolution of a double have no ticks that could be told apart.
+        // Spans near the resolution of a double would have indistinguishable ticks.
         if span <= largest * 1e-11 || span < f64::MIN_POSITIVE * 1e6 || (!linear && span < 1e-9) {
             return self.opened();
         }
@@ -95,7 +94,7 @@ impl Extent {
             high: self.high + span * share,
             ..self
         };
-        // Beyond these powers there are no numbers that a tick could say.
+        // Beyond these powers, ticks have no representable values.
         let (least, most) = match self.projection {
             Projection::Log2 => (-1022.0, 1023.0),
             Projection::Log10 => (-307.0, 308.0),
@@ -103,7 +102,7 @@ impl Extent {
         };
         wide.low = wide.low.max(self.low.min(least));
         wide.high = wide.high.min(self.high.max(most));
-        // Below 0 % there is nothing either.
+        // There are no values below 0 % either.
         if (linear || self.projection == Projection::Nines) && self.low >= 0.0 {
             wide.low = wide.low.max(0.0);
         }
@@ -113,7 +112,7 @@ impl Extent {
         wide
     }
 
-    /// Widens by a share of the span at both ends, across zero if need be.
+    /// Pads both ends by a share of the span, possibly across zero.
     pub fn padded_across(self, share: f64) -> Self {
         let padded = self.padded(0.0);
         let more = (padded.high - padded.low) * share;
@@ -124,7 +123,7 @@ impl Extent {
         }
     }
 
-    /// A span around one single value.
+    /// Creates a span around a single value.
     fn opened(self) -> Self {
         let middle = self.low / 2.0 + self.high / 2.0;
         let half = match self.projection {
@@ -141,10 +140,10 @@ impl Extent {
     }
 }
 
-// The bend of a scale: values into a space in which equal distances are drawn equally, and back.
+// The projection of a scale: maps values into a space in which equal distances are drawn equally,
+// and back.
 
-/// Beyond this a linear axis cannot be widened without leaving the numbers a machine has. Larger
-/// values are drawn at the edge.
+/// Beyond this limit, padding a linear axis would overflow. Larger values are drawn at the edge.
 const LINEAR_LIMIT: f64 = 4e307;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,19 +166,19 @@ impl Projection {
         }
     }
 
-    /// The projected value; `None` for what the scale cannot show.
+    /// Projects a value; `None` if the scale cannot show it.
     pub fn forward(self, value: f64) -> Option<f64> {
         let projected = match self {
             Self::Linear if value.is_finite() => value.clamp(-LINEAR_LIMIT, LINEAR_LIMIT),
             Self::Log2 => value.log2(),
             Self::Log10 => value.log10(),
             Self::Nines if value < 0.0 => f64::NAN,
-            // The share above, as a power of ten: 0 at 0 %, 1 at 90 %, 2 at 99 %.
+            // The remaining share as a power of ten: 0 at 0 %, 1 at 90 %, 2 at 99 %.
             Self::Nines => -(1.0 - value / 100.0).log10(),
             Self::Change => (value / 100.0).ln_1p(),
             Self::Linear => value,
         };
-        // The logarithm of zero is infinite and that of a negative number is not a number.
+        // The logarithm of zero is infinite, that of a negative number is NaN.
         projected.is_finite().then_some(projected)
     }
 
@@ -194,7 +193,7 @@ impl Projection {
     }
 }
 
-/// Whether `scale` has a place for `value`.
+/// Whether `scale` can show `value`.
 pub(crate) fn can_show(scale: &Scale, value: f64) -> bool {
     match scale {
         Scale::Category(names) => value >= -0.5 && value <= names.len() as f64 - 0.5,
@@ -202,10 +201,10 @@ pub(crate) fn can_show(scale: &Scale, value: f64) -> bool {
     }
 }
 
-// From a value to a pixel along one axis, and the ticks of that axis.
-// The only place that knows both values and pixels.
+// Maps values to pixels along an axis, and provides its ticks. The only place that knows both
+// values and pixels.
 
-/// One axis laid along a line of pixels.
+/// An axis laid out along a range of pixels.
 #[derive(Clone, Debug)]
 pub(crate) struct Mapping {
     scale: Scale,
@@ -216,7 +215,7 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Lays `extent` along the pixels `from_px..to_px`; `from_px` is the low end and may be larger.
+    /// Maps `extent` to the pixels `from_px..to_px`; `from_px` is the low end and may be larger.
     pub fn new(axis: &Axis, extent: Extent, from_px: f64, to_px: f64) -> Self {
         Self {
             scale: axis.scale.clone(),
@@ -227,7 +226,7 @@ impl Mapping {
         }
     }
 
-    /// With ticks at whole numbers only, for counts.
+    /// Restricts ticks to whole numbers, for counts.
     pub fn of_counts(self) -> Self {
         Self {
             whole_numbers: true,
@@ -235,7 +234,7 @@ impl Mapping {
         }
     }
 
-    /// The pixel of a value. What lies outside, or cannot be shown, is drawn at the edge.
+    /// Pixel of a value. Values outside, or that cannot be shown, are drawn at the edge.
     pub fn at(&self, value: f64) -> f64 {
         let edge = if value == f64::INFINITY {
             self.extent.high
@@ -248,24 +247,23 @@ impl Mapping {
         self.from_px + share * (self.to_px - self.from_px)
     }
 
-    /// Whether the axis reaches as far as `value`.
+    /// Whether the axis extends to `value`.
     pub fn reaches(&self, value: f64) -> bool {
         let projected = self.extent.projection().forward(value);
         let slack = (self.extent.high - self.extent.low) * 1e-9;
         projected.is_some_and(|at| at >= self.extent.low - slack && at <= self.extent.high + slack)
     }
 
-    /// Length in pixels.
     pub fn length_px(&self) -> f64 {
         (self.to_px - self.from_px).abs()
     }
 
-    /// The pixel of the low end.
+    /// Pixel of the low end.
     pub fn start_px(&self) -> f64 {
         self.from_px
     }
 
-    /// The names of a category axis.
+    /// Names of a category axis.
     pub fn names(&self) -> Option<&[String]> {
         match &self.scale {
             Scale::Category(names) => Some(names),

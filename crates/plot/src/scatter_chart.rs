@@ -1,4 +1,4 @@
-//! Points in the plane, one marker and colour per series.
+//! Points in the plane, with one marker and color per series.
 
 use crate::Axis;
 use crate::header::{Header, Swatch};
@@ -6,18 +6,18 @@ use crate::page::{Figure, count, list};
 use crate::point_series::{PointData, PointSeries};
 use crate::svg::{Rect, Svg};
 
-/// Points in the plane. Intervals of the points are not drawn; see [`LineChart`](crate::LineChart).
+/// Points in the plane. Does not draw intervals; see [`LineChart`](crate::LineChart).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScatterChart {
-    /// What the chart shows, in large letters.
+    /// Title, in large letters.
     pub title: String,
-    /// A line of explanation.
+    /// Subtitle.
     pub subtitle: Option<String>,
     /// The bottom axis.
     pub x: Axis,
     /// The left axis.
     pub y: Axis,
-    /// The points, series by series.
+    /// Points by series.
     pub series: Vec<PointSeries>,
 }
 

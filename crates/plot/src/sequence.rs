@@ -1,5 +1,5 @@
-//! A panel with the values of one process in order: single points hollow that stand out, a line at every level, and a shade
-//! behind the part that the levels end in.
+//! A panel with the values of a process in order: spikes as hollow points, a line at every level,
+//! and shading behind the steady part.
 
 use crate::Axis;
 use crate::axes::Plane;
@@ -10,21 +10,21 @@ use crate::style::Style;
 use crate::svg::{Rect, Svg};
 use std::ops::Range;
 
-/// More points than this lie upon each other in a small panel; of longer sequences some are drawn.
+/// Maximum number of points drawn; more would overlap in a small panel.
 const MOST_POINTS: usize = 1500;
 
-/// Values in order with what was found in them.
+/// Values in order with the detected levels and spikes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sequence {
-    /// The values; the first stands at 0 of the bottom axis.
+    /// Values; the first is at 0 on the bottom axis.
     pub values: Vec<f64>,
-    /// From one value to the next on the bottom axis.
+    /// Distance between consecutive values on the bottom axis.
     pub step: f64,
-    /// Places of values that stand out.
+    /// Indices of spikes, ascending.
     pub spikes: Vec<usize>,
-    /// Parts with the level of each.
+    /// Index ranges with the level of each.
     pub levels: Vec<(Range<usize>, f64)>,
-    /// Where the shaded part begins, which goes to the end.
+    /// Start of the shaded part, which extends to the end.
     pub shaded_from: Option<usize>,
 }
 
@@ -37,7 +37,7 @@ impl Sequence {
         shown.count()
     }
 
-    /// The parts of both axes that the values need; what stands out is drawn at the edge if need be.
+    /// Extents of both axes for the values; spikes beyond are drawn at the edge.
     pub(crate) fn extents(&self, x: &Axis, y: &Axis) -> Option<(Extent, Extent)> {
         let is_usual = |(at, _): &(usize, &f64)| self.spikes.binary_search(at).is_err();
         let usual = self.values.iter().enumerate().filter(is_usual);

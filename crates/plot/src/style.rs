@@ -1,6 +1,7 @@
-//! How a series looks: colour, marker, dash and hatching, all by its place in the order of series.
+//! The style of a series: color, marker, dash and hatching, all determined by its index.
 //!
-//! Seven colours (`colour.rs`) against seven markers, shifted on every round, keep 49 series apart.
+//! Seven colors (`colour.rs`) combined with seven markers, shifted on every round, distinguish 49
+//! series.
 
 use crate::colour::{COLOURS, FULL_LINE, NEUTRAL, PALE_LINE, PAPER, Rgb, blend, tint};
 use crate::svg::{Svg, decimal};
@@ -8,7 +9,6 @@ use std::borrow::Cow;
 
 const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
 
-/// How one series looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Style {
     index: usize,
@@ -16,12 +16,11 @@ pub(crate) struct Style {
 }
 
 impl Style {
-    /// The look of the series at `index`.
     pub fn of_series(index: usize) -> Self {
         Self { index, own: None }
     }
 
-    /// The same with a colour of its own, if there is one.
+    /// Overrides the color, if given.
     pub fn coloured(self, own: Option<Rgb>) -> Self {
         Self { own, ..self }
     }
@@ -38,18 +37,18 @@ impl Style {
         Marker::ALL[(self.index + round) % Marker::ALL.len()]
     }
 
-    /// The dash of a line as SVG's `stroke-dasharray`; empty for a solid line.
+    /// Dash pattern of a line as SVG's `stroke-dasharray`; empty for a solid line.
     pub fn dash(self) -> &'static str {
         DASHES[self.index % DASHES.len()]
     }
 
-    /// Which hatching an area has: 0 is none.
+    /// Number of the hatching of an area; 0 for none.
     pub fn hatching(self) -> usize {
         self.index % 5
     }
 }
 
-// Shapes of points. Each has about the same area at the same radius, so that none looks heavier.
+// Shapes of points. All have about the same area at the same radius, so that none dominates.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Marker {
@@ -73,7 +72,7 @@ impl Marker {
         Self::Plus,
     ];
 
-    /// SVG path data of the shape around (`x`, `y`), as large as a circle of `radius`.
+    /// SVG path data of the shape at (`x`, `y`), as large as a circle of `radius`.
     pub fn path(self, x: f64, y: f64, radius: f64) -> String {
         let corners: &[(f64, f64)] = match self {
             Self::Circle => return circle(x, y, radius),
@@ -84,7 +83,7 @@ impl Marker {
                 (0.886, 0.886),
                 (-0.886, 0.886),
             ],
-            // An equilateral triangle of area pi has side 2.694 and reaches 1.555 from its centre.
+            // An equilateral triangle of area pi has side 2.694 and extends 1.555 from its center.
             Self::TriangleUp => &[(0.0, -1.455), (1.347, 0.878), (-1.347, 0.878)],
             Self::TriangleDown => &[(0.0, 1.455), (-1.347, -0.878), (1.347, -0.878)],
             Self::Diamond => &[(0.0, -1.3), (1.2, 0.0), (0.0, 1.3), (-1.2, 0.0)],
@@ -140,10 +139,10 @@ fn circle(x: f64, y: f64, radius: f64) -> String {
     format!("M{left} {y}A{radius} {radius} 0 1 1 {right} {y}A{radius} {radius} 0 1 1 {left} {y}Z")
 }
 
-// Hatchings that keep areas apart without colour. A hatching is an SVG pattern with the colour in
-// its name, so that several charts on one page may define the same one twice without harm.
+// Hatchings that distinguish areas without color. A hatching is an SVG pattern whose ID contains
+// the color, so that several charts on one page may define it redundantly.
 
-/// What to write into `fill` for a full area of this style.
+/// `fill` value for a full area of this style.
 pub(crate) fn hatched(style: Style) -> String {
     match style.hatching() {
         0 => style.colour().into_owned(),
@@ -151,7 +150,7 @@ pub(crate) fn hatched(style: Style) -> String {
     }
 }
 
-/// What to write into `fill` for a pale area, behind other marks, of this style.
+/// `fill` value for a pale area of this style, behind other marks.
 pub(crate) fn hatched_tint(style: Style) -> String {
     match style.hatching() {
         0 => tint(&style.colour()),
@@ -159,9 +158,9 @@ pub(crate) fn hatched_tint(style: Style) -> String {
     }
 }
 
-/// Defines the hatchings that the first `count` styles need, full ones or pale ones.
+/// Defines the hatchings that the first `count` styles need, either full or pale.
 pub(crate) fn define_hatchings(svg: &mut Svg, count: usize, pale: bool) {
-    // After 35 styles (7 colours, 5 hatchings) all combinations have been.
+    // After 35 styles (7 colors, 5 hatchings) the combinations repeat.
     let styles: Vec<Style> = (0..count.min(35))
         .map(Style::of_series)
         .filter(|style| style.hatching() > 0)
@@ -212,24 +211,23 @@ fn id(style: Style, kind: &str) -> String {
     format!("hatch-{kind}-{}-{}", style.hatching(), &style.colour()[1..])
 }
 
-/// What an interval says about an estimate.
+/// Verdict of an interval about an estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mark {
-    /// Better than the reference: a green triangle that points up.
+    /// Better than the reference: a green triangle pointing up.
     Better,
-    /// Worse than the reference: a red triangle that points down.
+    /// Worse than the reference: a red triangle pointing down.
     Worse,
-    /// As good as the reference: a blue square.
+    /// Equivalent to the reference: a blue square.
     Same,
-    /// The interval allows no verdict: a hollow grey circle.
+    /// No verdict possible: a hollow gray circle.
     Unclear,
 }
 
 impl Mark {
-    /// All marks, in the order of a legend.
+    /// All marks, in legend order.
     pub(crate) const ALL: [Self; 4] = [Self::Better, Self::Worse, Self::Same, Self::Unclear];
 
-    /// The word for it.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Better => "better",
@@ -239,7 +237,7 @@ impl Mark {
         }
     }
 
-    /// Colours of Okabe and Ito again: bluish green, vermilion, blue, and a grey.
+    /// Colors of Okabe and Ito: bluish green, vermilion, blue, and a gray.
     pub(crate) fn colour(self) -> &'static str {
         match self {
             Self::Better => "#009e73",
@@ -258,11 +256,11 @@ impl Mark {
         }
     }
 
-    /// Draws the mark around (`x`, `y`); one with a tooltip is an estimate of the chart, one without a
+    /// Draws the mark at (`x`, `y`): with a tooltip as an estimate of the chart, without as a
     /// swatch of its legend.
     pub(crate) fn draw(self, svg: &mut Svg, x: f64, y: f64, radius: f64, tooltip: Option<&str>) {
         let hollow = self == Self::Unclear;
-        // The line of a hollow mark lies half outside of it.
+        // Half of the outline of a hollow mark lies outside of it.
         let radius = if hollow { radius - 0.6 } else { radius };
         let (fill, stroke) = if hollow {
             (PAPER, self.colour())

@@ -1,24 +1,24 @@
-//! Writes SVG: elements, attributes, text, and nothing that the charts need not.
-//! Numbers have at most two decimals, so that the same chart is the same text everywhere.
+//! A minimal SVG writer: elements, attributes and text, as needed by the charts. Numbers have at
+//! most two decimals, so that a chart is the same text everywhere.
 
 use crate::colour::{INK, themed};
 use crate::text::{FAMILIES, outline, text_width};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// What a drawing is made for.
+/// Target of a drawing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Medium {
-    /// A file of its own. Letters are text: they can be selected, searched and read aloud.
+    /// A separate file. Text can be selected, searched and read aloud.
     File,
-    /// A painter without fonts: letters are outlines.
+    /// A rasterizer without fonts: text is outlined.
     Painter,
-    /// A part of a page, which may change the colours by its own variables and may hold several
-    /// drawings: every id begins with this one.
+    /// Part of a page, which may change the colors by variables and contain several drawings: every
+    /// ID starts with this prefix.
     Page(String),
 }
 
-/// Which part of a line of text is at its x.
+/// Which part of a text line is at its x.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -26,7 +26,7 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// One line of text. `y` is the baseline.
+/// A line of text. `y` is the baseline.
 #[derive(Clone, Debug)]
 pub(crate) struct Text<'a> {
     pub content: &'a str,
@@ -40,7 +40,7 @@ pub(crate) struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// Text that starts at (x, y).
+    /// Creates text that starts at (x, y).
     pub fn at(content: &'a str, x: f64, y: f64, size_px: f64) -> Self {
         Self {
             content,
@@ -62,14 +62,14 @@ impl<'a> Text<'a> {
     }
 }
 
-/// An SVG document being written.
+/// Writer of an SVG document.
 pub(crate) struct Svg {
     out: String,
     medium: Medium,
 }
 
 impl Svg {
-    /// Writes a whole document: `attributes` are those of the root, `content` writes inside.
+    /// Writes a complete document: `attributes` of the root, and its contents by `content`.
     pub fn document(
         medium: Medium,
         attributes: &[(&str, &str)],
@@ -79,7 +79,7 @@ impl Svg {
             out: String::new(),
             medium,
         };
-        // A page knows the name space of SVG, and sets its letters in the families of the charts.
+        // A page knows the SVG namespace and sets the font families of its charts.
         let alone = !matches!(svg.medium, Medium::Page(_));
         let mut root = svg.element("svg");
         if alone {
@@ -95,14 +95,14 @@ impl Svg {
         svg.out
     }
 
-    /// Begins an element; it must be ended by `close`, `titled` or `containing`.
+    /// Starts an element; it must be ended by `close`, `titled` or `containing`.
     pub fn element(&mut self, tag: &'static str) -> Element<'_> {
         self.out.push('<');
         self.out.push_str(tag);
         Element { svg: self, tag }
     }
 
-    /// A straight line.
+    /// Starts a straight line.
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64)) -> Element<'_> {
         self.element("line")
             .num("x1", from.0)
@@ -111,12 +111,12 @@ impl Svg {
             .num("y2", to.1)
     }
 
-    /// A group of elements that share what `attributes` sets.
+    /// Starts a group of elements that share its attributes.
     pub fn group(&mut self, class: &str) -> Element<'_> {
         self.element("g").set("class", class)
     }
 
-    /// One line of text.
+    /// Writes a line of text.
     pub fn text(&mut self, text: &Text<'_>) {
         if text.content.trim().is_empty() {
             return;
@@ -175,14 +175,14 @@ pub(crate) struct Element<'a> {
 }
 
 impl Element<'_> {
-    /// Sets an attribute to a number.
+    /// Sets a numeric attribute.
     pub fn num(self, name: &str, value: f64) -> Self {
         // Writing to a `String` cannot fail.
         let _ = write!(self.svg.out, " {name}=\"{}\"", decimal(value));
         self
     }
 
-    /// Sets an attribute to a text.
+    /// Sets a text attribute.
     pub fn set(self, name: &str, value: &str) -> Self {
         let _ = write!(self.svg.out, " {name}=\"");
         match &self.svg.medium {
@@ -230,8 +230,8 @@ impl Element<'_> {
     }
 }
 
-/// An attribute's value on a page that has other drawings with ids of their own and colours that follow
-/// its theme.
+/// Adapts an attribute value to a page that contains other drawings with their own IDs and colors
+/// that follow its theme.
 fn on_page<'v>(id: &str, name: &str, value: &'v str) -> Cow<'v, str> {
     match name {
         "id" => format!("{id}-{value}").into(),
@@ -246,7 +246,7 @@ fn on_page<'v>(id: &str, name: &str, value: &'v str) -> Cow<'v, str> {
     }
 }
 
-/// Two decimals at most, no zeros at the end, no negative zero.
+/// Formats a number with at most two decimals, without trailing zeros or negative zero.
 pub(crate) fn decimal(value: f64) -> String {
     let hundredths = (value * 100.0).round();
     let text = format!(
@@ -260,7 +260,7 @@ pub(crate) fn decimal(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Replaces what XML reserves, and letters that XML 1.0 (section 2.2) does not allow at all.
+/// Escapes characters that XML reserves, and replaces those that XML 1.0 (section 2.2) forbids.
 fn escape(text: &str, out: &mut String) {
     for letter in text.chars() {
         match letter {
@@ -271,7 +271,7 @@ fn escape(text: &str, out: &mut String) {
             '\n' => out.push_str("&#10;"),
             '\t' => out.push(' '),
             '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            // Letters that turn the direction of writing would show another text than is there.
+            // Bidirectional control characters could make the text appear as another.
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
             other => out.push(other),
         }
@@ -287,7 +287,8 @@ pub(crate) struct Rect {
 }
 
 impl Rect {
-    /// A rectangle that has an inside even where a sheet is too small for what it should hold.
+    /// Creates a rectangle with a nonempty interior, even on a sheet that is too small for its
+    /// contents.
     pub fn new(left: f64, top: f64, right: f64, bottom: f64) -> Self {
         Self {
             left,

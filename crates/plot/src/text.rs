@@ -1,13 +1,13 @@
-//! Letters: how wide they are, where a line of them breaks, what their outlines are.
-//! Knows nothing of charts. Start reading at [`text_width`].
+//! Text measurement: widths, line breaking and outlines. Knows nothing about charts. Start at
+//! [`text_width`].
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 use ttf_parser::{Face, GlyphId, OutlineBuilder};
 
-// The embedded font: widths and outlines of its letters.
-// Kerning is left out on purpose: it is a hundredth of a line's width, and leaving it out makes
-// the measured width and the painted outline agree exactly.
+// The embedded font: widths and outlines of its glyphs. Kerning is deliberately ignored: it is a
+// hundredth of a line's width, and without it the measured width and the painted outline agree
+// exactly.
 
 static FILE: &[u8] = include_bytes!("../assets/Inter-Regular-subset.otf");
 
@@ -19,15 +19,16 @@ static FACE: LazyLock<Face<'static>> = LazyLock::new(|| {
     Face::parse(FILE, 0).expect("the embedded font is well formed")
 });
 
-/// The font families named in SVG text. After Inter itself come faces that are not wider, so that what
-/// was laid out for Inter has room in them as well; for the last resort see [`room_for`].
+/// Font families named in SVG text. Inter is followed by fonts that are not wider, so that text
+/// laid out for Inter fits; for the last resort see [`room_for`].
 pub(crate) const FAMILIES: &str =
     "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', sans-serif";
 
-/// Height of a capital letter as a share of the font size (the font's own OS/2 figure: 2048 / 2816).
+/// Height of a capital letter as a share of the font size (from the font's OS/2 table: 2048 /
+/// 2816).
 pub(crate) const CAP_HEIGHT: f64 = 0.727;
 
-/// Width in pixels of one line of text at a font size in pixels, in the font that charts are laid out with.
+/// Width in pixels of a line of text at a font size in pixels, in the font used for layout.
 ///
 /// ```
 /// assert!(speedwell_plot::text_width("wide label", 12.0) > speedwell_plot::text_width("label", 12.0));
@@ -37,15 +38,15 @@ pub fn text_width(text: &str, size_px: f64) -> f64 {
     f64::from(units) * size_px / f64::from(FACE.units_per_em())
 }
 
-/// Width in pixels to keep free for one line of text. A viewer without any of [`FAMILIES`] shows it in a face
-/// of its own; of those that are common DejaVu Sans is the widest, by 6 to 8 per cent for most labels.
+/// Width in pixels to reserve for a line of text. A viewer without any of [`FAMILIES`] uses its own
+/// font; the widest common one is DejaVu Sans, by 6 to 8 percent for most labels.
 pub(crate) fn room_for(text: &str, size_px: f64) -> f64 {
     const WIDEST_FACE: f64 = 1.08;
     text_width(text, size_px) * WIDEST_FACE
 }
 
-/// Widths of the Latin letters, looked up once: they make up nearly all labels, and a search in the
-/// font's tables for every letter was most of the time of a chart with many labels.
+/// Cached widths of Latin letters: they make up nearly all labels, and searching the font's tables
+/// for every letter took most of the time of a chart with many labels.
 static LATIN: LazyLock<Vec<u32>> =
     LazyLock::new(|| ('\0'..='\u{24f}').map(advance_in_font).collect());
 
@@ -55,8 +56,8 @@ fn advance(letter: char) -> u32 {
     known.unwrap_or_else(|| advance_in_font(letter))
 }
 
-/// A letter the font lacks is counted as a full square, which is what Chinese, Japanese and Korean
-/// faces use.
+/// Looks up a width in the font. A missing letter counts as a full square, as used in Chinese,
+/// Japanese and Korean fonts.
 fn advance_in_font(letter: char) -> u32 {
     match FACE.glyph_index(letter) {
         Some(glyph) => u32::from(FACE.glyph_hor_advance(glyph).unwrap_or(0)),
@@ -64,7 +65,8 @@ fn advance_in_font(letter: char) -> u32 {
     }
 }
 
-/// The outlines of a line of text as SVG path data, its first letter's origin at (`x`, `baseline`).
+/// Outlines of a line of text as SVG path data, with the origin of the first letter at (`x`,
+/// `baseline`).
 pub(crate) fn outline(text: &str, size_px: f64, x: f64, baseline: f64) -> String {
     let scale = size_px / f64::from(FACE.units_per_em());
     let mut pen = Pen {
@@ -75,7 +77,7 @@ pub(crate) fn outline(text: &str, size_px: f64, x: f64, baseline: f64) -> String
     };
     for letter in text.chars() {
         let glyph = FACE.glyph_index(letter).unwrap_or(GlyphId(0));
-        // A glyph without contours (a blank) answers `None`, which is no error.
+        // A glyph without contours (a blank) returns `None`, which is not an error.
         let _ = FACE.outline_glyph(glyph, &mut pen);
         pen.x += f64::from(advance(letter)) * scale;
     }
@@ -90,7 +92,7 @@ struct Pen {
 }
 
 impl Pen {
-    /// Appends a path command and its points, turned from font units (y up) to pixels (y down).
+    /// Appends a path command and its points, converted from font units (y up) to pixels (y down).
     fn put(&mut self, command: char, points: &[(f32, f32)]) {
         self.data.push(command);
         for (x, y) in points {
@@ -120,30 +122,29 @@ impl OutlineBuilder for Pen {
     }
 }
 
-// Breaks a label into lines of a given width, and shortens what does not fit with an ellipsis.
-// Prefers blanks; a word that is too wide alone breaks behind its separators (`/ - _ , = :`), as names
-// of files and parameters have them; only then between any two letters.
+// Wraps a label into lines of a given width, and truncates excess text with an ellipsis. Prefers to
+// break at blanks; an overlong word breaks after its separators (`/ - _ , = :`), as in file and
+// parameter names; only then between any two letters.
 
-/// One line of a wrapped label.
+/// A line of a wrapped label.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Line {
-    /// The letters of this line.
     pub text: String,
-    /// Which line of the label it came from; a label with line breaks has several.
+    /// Index of the original line; a label with line breaks has several.
     pub source: usize,
 }
 
-/// A label broken into lines.
+/// A label wrapped into lines.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Wrapped {
-    /// The lines, top to bottom; at least one.
+    /// Lines from top to bottom; at least one.
     pub lines: Vec<Line>,
-    /// Whether nothing was cut off and no word had to be broken between two letters.
+    /// Whether nothing was truncated and no word was broken between two letters.
     pub whole: bool,
 }
 
 impl Wrapped {
-    /// Whether every line of the label is one line here.
+    /// Whether every original line is a single line here.
     pub fn unbroken(&self) -> bool {
         let sources = self.lines.windows(2);
         self.whole
@@ -161,7 +162,7 @@ impl Wrapped {
     }
 }
 
-/// Breaks `text` into at most `max_lines` lines of at most `max_width` pixels.
+/// Wraps `text` into at most `max_lines` lines of at most `max_width` pixels.
 pub(crate) fn wrap(text: &str, max_width: f64, size_px: f64, max_lines: usize) -> Wrapped {
     let max_lines = max_lines.max(1);
     let mut filler = Filler::new(max_width, size_px);
@@ -192,7 +193,7 @@ pub(crate) fn wrap(text: &str, max_width: f64, size_px: f64, max_lines: usize) -
     Wrapped { lines, whole }
 }
 
-/// The longest beginning of `text` that fits `max_width` together with an ellipsis, or all of it.
+/// Returns `text`, or its longest prefix that fits `max_width` with an ellipsis.
 pub(crate) fn elide(text: &str, max_width: f64, size_px: f64) -> String {
     if room_for(text, size_px) <= max_width {
         return text.to_owned();
@@ -201,7 +202,7 @@ pub(crate) fn elide(text: &str, max_width: f64, size_px: f64) -> String {
     format!("{}…", beginning(text.chars(), room, size_px).trim_end())
 }
 
-/// The text with an ellipsis in place of its middle, or all of it: names that begin alike often differ
+/// Returns the text, or replaces its middle by an ellipsis: names with a common prefix often differ
 /// in their last letters.
 fn elide_middle(text: &str, max_width: f64, size_px: f64) -> String {
     if room_for(text, size_px) <= max_width {
@@ -214,7 +215,7 @@ fn elide_middle(text: &str, max_width: f64, size_px: f64) -> String {
     format!("{}…{}", start.trim_end(), end.trim_start())
 }
 
-/// As many of the letters as fit.
+/// Returns as many letters as fit.
 fn beginning(letters: impl Iterator<Item = char>, max_width: f64, size_px: f64) -> String {
     let mut width = 0.0;
     let fits = |letter: &char| {
@@ -224,7 +225,7 @@ fn beginning(letters: impl Iterator<Item = char>, max_width: f64, size_px: f64) 
     letters.take_while(fits).collect()
 }
 
-/// Fills lines with pieces as long as they fit.
+/// Fills lines with pieces of text.
 struct Filler {
     lines: Vec<Line>,
     line: String,
@@ -267,10 +268,10 @@ impl Filler {
         self.end_line();
     }
 
-    /// Puts a piece on this line or on a new one; false when it is wider than a whole line.
-    /// A single letter is always put, or nothing would ever end.
+    /// Appends a piece to this line or a new one; returns false if it is wider than a whole line. A
+    /// single letter always fits, to guarantee termination.
     fn put(&mut self, piece: &str) -> bool {
-        // A blank at the end of a line takes no room.
+        // A trailing blank takes no room.
         let seen = room_for(piece.trim_end(), self.size_px);
         if self.line_width + seen > self.max_width {
             if seen > self.max_width && piece.chars().count() > 1 {
@@ -295,7 +296,7 @@ impl Filler {
     }
 }
 
-/// Cuts a text behind each run of separators, so that the pieces joined are the text again.
+/// Splits a text after each run of separators; joining the pieces gives the text again.
 fn pieces(text: &str, separates: impl Fn(char) -> bool) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut start = 0;
@@ -318,7 +319,8 @@ mod tests {
 
     #[test]
     fn widths_are_those_of_the_font_tables() {
-        // fontTools, hmtx of the embedded file: ten digits are 16940 of 2816 units per em.
+        // From the hmtx table of the embedded file (fontTools): ten digits are 16940 at 2816 units
+        // per em.
         assert!((text_width("0123456789", 2816.0) - 16_940.0).abs() < 1e-6);
         assert_eq!(text_width("", 12.0), 0.0);
         assert!((text_width("語", 10.0) - 10.0).abs() < 1e-9);

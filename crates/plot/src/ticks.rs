@@ -1,19 +1,19 @@
-//! Where an axis has ticks. Linear steps are 1, 2 or 5 times a power of ten; a logarithmic axis has
-//! powers of its base, with 2 and 5 between decades where there is room.
+//! Tick positions of an axis. Linear steps are 1, 2 or 5 times a power of ten; a logarithmic axis
+//! has powers of its base, with 2 and 5 between decades if there is room.
 
 use crate::numeral::{even_labels, figure, log2_labels, log10_labels};
 use crate::scale::{Extent, Mapping, Projection};
 
-/// One tick of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tick {
-    /// Where, as a value of the data.
+    /// Position, as a data value.
     pub value: f64,
-    /// What is written there; nothing beside a minor tick.
+    /// Label; empty for a minor tick.
     pub label: String,
 }
 
-/// About `about` ticks with labels, and behind them minor ticks without (only between whole decades).
+/// Returns about `about` labeled ticks, followed by unlabeled minor ticks (only between whole
+/// decades).
 pub(crate) fn ticks(extent: Extent, about: usize, whole_numbers: bool) -> Vec<Tick> {
     let about = about.clamp(1, 50);
     match extent.projection() {
@@ -25,13 +25,13 @@ pub(crate) fn ticks(extent: Extent, about: usize, whole_numbers: bool) -> Vec<Ti
     }
 }
 
-/// Ticks at equal steps of the value itself.
+/// Ticks at equal steps of the value.
 fn even(low: f64, high: f64, about: usize, whole_numbers: bool) -> Vec<Tick> {
     let mut step = nice_step((high - low) / about as f64);
     if whole_numbers {
         step = step.max(1.0);
     }
-    // A hair of tolerance, so that an end that is a multiple of the step keeps its tick.
+    // Slight tolerance, so that an end that is a multiple of the step keeps its tick.
     let first = (low / step - 1e-9).ceil();
     let last = (high / step + 1e-9).floor();
     let count = (last - first).clamp(-1.0, 200.0) as i32 + 1;
@@ -41,9 +41,9 @@ fn even(low: f64, high: f64, about: usize, whole_numbers: bool) -> Vec<Tick> {
     labelled(&values, even_labels(&values, step))
 }
 
-/// The step of 1, 2 or 5 times a power of ten that comes next above `rough`.
+/// Rounds up to 1, 2 or 5 times a power of ten.
 fn nice_step(rough: f64) -> f64 {
-    // In two halves, because a power of ten near the end of the range may not be a normal number.
+    // In two factors, because a power of ten near the end of the range may not be a normal number.
     let exponent = rough.log10().floor() as i32;
     let magnitude = 10.0_f64.powi(exponent / 2) * 10.0_f64.powi(exponent - exponent / 2);
     let share = rough / magnitude;
@@ -93,7 +93,7 @@ fn decades(extent: Extent, about: usize) -> Vec<Tick> {
     ticks
 }
 
-/// Ticks at 0, 50, 90, 99, 99.9 ... and between them at 25, 75 and 95 where there is room.
+/// Ticks at 0, 50, 90, 99, 99.9 ... and, if there is room, at 25, 75 and 95.
 fn nines(extent: Extent, about: usize) -> Vec<Tick> {
     let most = (extent.high + 1e-9).min(12.0).floor() as i32;
     let whole = (1..=most).map(|nines| 100.0 - power_of_ten(2 - nines));
@@ -117,7 +117,7 @@ fn nines(extent: Extent, about: usize) -> Vec<Tick> {
     labelled(&ascending, ascending.iter().map(label).collect())
 }
 
-/// Ticks at 0 and at round changes on both sides of it, as many as stay apart.
+/// Ticks at 0 and at round changes on both sides, as many as fit.
 fn changes(extent: Extent, about: usize) -> Vec<Tick> {
     const FALLS: [f64; 8] = [-20.0, -50.0, -75.0, -90.0, -95.0, -99.0, -99.9, -99.99];
     let growths = (0..9).flat_map(|exponent| {
@@ -169,10 +169,10 @@ fn mantissas(extent: Extent, mantissas: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// Exact for the powers a double holds exactly, which `powf` would not promise.
+/// Computes a power of ten, exactly where a double can represent it, unlike `powf`.
 fn power_of_ten(exponent: i32) -> f64 {
     match exponent {
-        // The power below the line would be infinite.
+        // The positive power would overflow to infinity.
         ..-300 => 10.0_f64.powf(f64::from(exponent)),
         -300..0 => 1.0 / 10.0_f64.powi(-exponent),
         _ => 10.0_f64.powi(exponent),
@@ -191,7 +191,7 @@ fn labelled(values: &[f64], labels: Vec<String>) -> Vec<Tick> {
 }
 
 impl Mapping {
-    /// About `about` ticks; for a category axis all its names.
+    /// Returns about `about` ticks; for a category axis all its names.
     pub fn ticks(&self, about: usize) -> Vec<Tick> {
         match self.names() {
             Some(names) => names

@@ -1,5 +1,5 @@
-//! The bottom of a course: revisions or dates, a row of tags below them, and the label. Decides which of them are
-//! written, so that none touches another; nothing here knows points or changes.
+//! The area below a trend: revisions or dates, a row of tags, and the axis label. Decides which
+//! labels are written, so that none overlap; knows nothing about points or changes.
 
 use crate::axes::{TICK_PX, bottom_label_height, draw_base_line, draw_bottom_label};
 use crate::colour::{AXIS, INK, MUTED};
@@ -7,37 +7,35 @@ use crate::scale::Mapping;
 use crate::svg::{Anchor, Rect, Svg, Text};
 use crate::text::{elide, room_for};
 
-/// Height of a row of labels, the length of a tick above it, and what stays free between two labels.
+/// Height of a row of labels, length of a tick above it, and minimum gap between two labels.
 const ROW_PX: f64 = 17.0;
 const TICK_LENGTH_PX: f64 = 5.0;
 const BETWEEN_PX: f64 = 14.0;
-/// A tag that is longer is cut.
+/// Longer tags are truncated.
 const LONGEST_TAG_PX: f64 = 110.0;
 
-/// What the places of a course are.
+/// Meaning of the positions of a trend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TrendAxis {
-    /// Positions on a line of revisions; revisions are written below them.
+    /// Positions in a sequence of revisions; labeled with revisions.
     #[default]
     Revisions,
-    /// Milliseconds since the Unix epoch; dates in UTC are written below them.
+    /// Milliseconds since the Unix epoch; labeled with dates in UTC.
     Time,
 }
 
-/// A place and what is written there.
 pub(crate) type Label = (f64, String);
 
-/// What stands below a course.
+/// Contents of the area below a trend.
 pub(crate) struct TrendFoot<'a> {
     pub axis: TrendAxis,
     pub label: &'a str,
-    /// Revisions by their places, ascending.
+    /// Revisions by position, ascending.
     pub revisions: Vec<Label>,
     pub tags: Vec<Label>,
 }
 
 impl TrendFoot<'_> {
-    /// Height in pixels.
     pub fn height(&self) -> f64 {
         let rows = if self.tags.is_empty() { 1.0 } else { 2.0 };
         TICK_LENGTH_PX + rows * ROW_PX + bottom_label_height(self.label)
@@ -70,7 +68,7 @@ impl TrendFoot<'_> {
         draw_bottom_label(svg, plot, bottom, self.label);
     }
 
-    /// A thin line at every tag, and the names that have room.
+    /// Draws a thin line at every tag, and the names that fit.
     fn draw_tags(&self, svg: &mut Svg, ends: (f64, f64), plot: Rect, x: &Mapping) {
         if self.tags.is_empty() {
             return;
@@ -96,7 +94,7 @@ impl TrendFoot<'_> {
     }
 }
 
-/// A label that has room: its place in pixels, and the middle of its text, which stays on the sheet.
+/// A label that fits: its position in pixels, and the center of its text, which stays on the sheet.
 #[derive(Debug, PartialEq)]
 struct Written {
     at: f64,
@@ -104,7 +102,7 @@ struct Written {
     text: String,
 }
 
-/// As many labels as there is room for, the newest first, then the oldest, then those half-way between.
+/// Selects as many labels as fit: the newest first, then the oldest, then those halfway between.
 fn placed(labels: &[Label], x: &Mapping, ends: (f64, f64)) -> Vec<Written> {
     let inside: Vec<&Label> = labels.iter().filter(|(at, _)| x.reaches(*at)).collect();
     let mut taken: Vec<(f64, f64)> = Vec::new();
@@ -128,7 +126,8 @@ fn placed(labels: &[Label], x: &Mapping, ends: (f64, f64)) -> Vec<Written> {
     written
 }
 
-/// The last place, the first, and then the middles of what lies between places that were named.
+/// Order of selection: the last index, the first, and then repeatedly the middles between selected
+/// ones.
 fn halving(count: usize) -> Vec<usize> {
     let Some(last) = count.checked_sub(1) else {
         return Vec::new();
@@ -146,11 +145,11 @@ fn halving(count: usize) -> Vec<usize> {
     order
 }
 
-// Dates: the finest calendar step whose labels stay apart.
+// Dates: the finest calendar step whose labels do not overlap.
 
 const MINUTE_MS: f64 = 60e3;
 const DAY_MS: f64 = 86.4e6;
-/// What the calendar of ECMAScript spans (ECMA-262, section 21.4.1.1); beyond, dates mean nothing.
+/// Range of the ECMAScript calendar (ECMA-262, section 21.4.1.1); dates beyond are meaningless.
 const FARTHEST_MS: f64 = 8.64e15;
 
 /// A step from one date to the next, finest first.
@@ -188,7 +187,7 @@ fn dates(x: &Mapping, ends: (f64, f64)) -> Vec<Written> {
     if low.abs() > FARTHEST_MS || high.abs() > FARTHEST_MS {
         return Vec::new();
     }
-    // Labels are at least a few letters wide, so more than these cannot have room.
+    // Labels are at least a few letters wide, so more than these cannot fit.
     let most = x.length_px() / 30.0;
     for step in STEPS {
         let labels = step.labels(low, high, most);
@@ -201,7 +200,7 @@ fn dates(x: &Mapping, ends: (f64, f64)) -> Vec<Written> {
 }
 
 impl Step {
-    /// The dates of this step from `low` to `high`; none where they are more than `most`.
+    /// Dates of this step from `low` to `high`; none if there are more than `most`.
     fn labels(self, low: f64, high: f64, most: f64) -> Vec<Label> {
         let length = match self {
             Self::Minutes(minutes) => minutes * MINUTE_MS,
@@ -254,8 +253,8 @@ impl Date {
     }
 }
 
-/// The date in the Gregorian calendar (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms"): years begin in
-/// March, so that the day that some lack is their last.
+/// Gregorian date (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms"). Years start in
+/// March, so that the leap day is the last day of a year.
 fn civil(at_ms: f64) -> Date {
     let days = (at_ms / DAY_MS).floor() as i64 + 719_468;
     let era = days.div_euclid(146_097);
@@ -276,7 +275,7 @@ fn civil(at_ms: f64) -> Date {
     }
 }
 
-/// When the month of that number, counted from the year 0, begins: the inverse of [`civil`].
+/// Start of a month, numbered from the year 0: the inverse of [`civil`].
 fn start_of_month(number: i64) -> f64 {
     let (year, month) = (number.div_euclid(12), number.rem_euclid(12) + 1);
     let year = year - i64::from(month <= 2);
@@ -293,7 +292,7 @@ mod tests {
     use crate::Axis;
     use crate::scale::Extent;
 
-    /// `date -u -d @SECONDS +%F`
+    /// Expected values from `date -u -d @SECONDS +%F`.
     #[test]
     fn dates_are_those_of_the_calendar() {
         for (seconds, year, month, day) in [

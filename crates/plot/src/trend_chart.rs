@@ -1,8 +1,8 @@
-//! The course of a figure over the revisions of a program: points with intervals, the levels between changes, a mark with
-//! words at every change, and thin lines where something else changed.
+//! A metric over the revisions of a program: points with intervals, the levels between changes, a
+//! labeled mark at every change, and thin lines at other events.
 //!
-//! Decides which part of the numbers is shown. Points are drawn in `trend_point`, changes and notes in `trend_marks`, what
-//! stands below in `trend_axis`. Nothing here looks for changes.
+//! Decides which range of values is shown. Points are drawn in `trend_point`, changes and notes in
+//! `trend_marks`, the area below in `trend_axis`. Does not detect changes.
 
 use crate::axes::{draw_left_axis, draw_left_label, left_gutter, left_ticks, top_strip};
 use crate::colour::{INK, tint};
@@ -20,65 +20,65 @@ use crate::trend_point::{
 };
 use crate::{Axis, Scale};
 
-/// Height of the plot by itself on a wide sheet and on a narrow one, and the least that words leave of it.
+/// Height of the plot on a wide and on a narrow sheet, and its minimum next to labels.
 const PLOT_PX: f64 = 300.0;
 const NARROW_PLOT_PX: f64 = 220.0;
 const NARROW_PX: f64 = 600.0;
 const LEAST_PLOT_PX: f64 = 110.0;
 const RIGHT_PX: f64 = 8.0;
-/// A level of a single point is drawn so wide.
+/// Minimum width of a level, for one with a single point.
 const LEAST_LEVEL_PX: f64 = 8.0;
 
-/// A figure over the revisions of a line, or over time.
+/// A metric over the revisions of a line, or over time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrendChart {
-    /// What the chart shows, in large letters.
+    /// Title, in large letters.
     pub title: String,
-    /// A line of explanation.
+    /// Subtitle.
     pub subtitle: Option<String>,
-    /// What places are.
+    /// Meaning of the positions.
     pub x: TrendAxis,
-    /// Words below the places; may be empty.
+    /// Label below the positions; may be empty.
     pub x_label: String,
-    /// The axis of the values.
+    /// Value axis.
     pub y: Axis,
-    /// The unit of the values in tooltips; may be empty.
+    /// Unit of the values in tooltips; may be empty.
     pub unit: String,
-    /// Names of the machines to which points refer. Their markers differ.
+    /// Names of the machines that points refer to. Their markers differ.
     pub machines: Vec<String>,
-    /// The points, in any order.
+    /// Points, in any order.
     pub points: Vec<TrendPoint>,
-    /// The levels between changes.
+    /// Levels between changes.
     pub levels: Vec<TrendLevel>,
-    /// The changes.
+    /// Detected changes.
     pub changes: Vec<TrendChange>,
-    /// What else happened.
+    /// Other events.
     pub notes: Vec<TrendNote>,
-    /// How the line that this one left went on: dotted, by its name.
+    /// Continuation of the parent branch: dotted, with its name.
     pub continuation: Option<PointSeries>,
-    /// How much is said of single points.
+    /// Amount of detail about single points.
     pub detail: TrendDetail,
 }
 
 /// A stretch without a change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrendLevel {
-    /// The place of its first point.
+    /// Position of its first point.
     pub from: f64,
-    /// The place of its last point.
+    /// Position of its last point.
     pub to: f64,
-    /// The machine that it is of, where machines have levels of their own.
+    /// Its machine, if machines have separate levels.
     pub machine: Option<usize>,
     /// The level.
     pub value: f64,
-    /// Low end of its interval.
+    /// Lower end of its interval.
     pub low: Option<f64>,
-    /// High end of its interval.
+    /// Upper end of its interval.
     pub high: Option<f64>,
 }
 
 impl TrendChart {
-    /// The points that can be shown, in ascending order of their places.
+    /// Points that can be shown, in ascending order of position.
     pub(crate) fn shown(&self) -> Vec<&TrendPoint> {
         let shown = self
             .points
@@ -89,7 +89,7 @@ impl TrendChart {
         shown
     }
 
-    /// Places that no bucket reaches across.
+    /// Positions that buckets must not cross.
     pub(crate) fn borders(&self) -> Vec<f64> {
         let works = self
             .notes
@@ -118,8 +118,8 @@ impl TrendChart {
         Extent::of_values(&Scale::Linear, places)
     }
 
-    /// The part of the values that is shown. Levels and points lie inside; intervals may be cut, or one
-    /// that is very wide would flatten all others.
+    /// Range of values shown. Contains levels and points; intervals may be cut, since a very wide
+    /// one would flatten all others.
     pub(crate) fn y_extent(&self, inside: &[&TrendPoint]) -> Option<Extent> {
         const MOST_OF_INTERVALS: f64 = 0.4;
         let scale = self.y.value_scale();
@@ -144,8 +144,9 @@ impl TrendChart {
         Some(all)
     }
 
-    /// Which points are drawn at the edge: single ones that lie farther beyond the middle nine tenths of all than these
-    /// are wide. Two neighbours are no stray, and neither is the newest point: both may be the beginning of a level.
+    /// Which points are drawn at the edge: isolated ones that lie farther outside the central 90 %
+    /// of all points than the width of that range. Two adjacent points are not strays, nor is the
+    /// newest point: they may start a new level.
     pub(crate) fn strays(&self, shown: &[&TrendPoint]) -> Vec<bool> {
         const FEWEST: usize = 20;
         let Some(all) =
@@ -233,7 +234,7 @@ impl TrendChart {
         {
             keys.push(key("failed", Swatch::Failure));
         }
-        // Last, because they may be more than there is room for.
+        // Last, because there may be more than fit.
         if self.machines.len() > 1 {
             let machines = self.machines.iter().enumerate();
             keys.extend(machines.map(|(at, name)| key(name, Swatch::Points(style_of_machine(at)))));
@@ -272,7 +273,7 @@ fn style_of_continuation() -> Style {
     style_of_machine(1)
 }
 
-/// Everything that is drawn, with its place.
+/// Layout of everything drawn.
 struct Layout<'a> {
     chart: &'a TrendChart,
     sheet: Rect,
@@ -303,7 +304,8 @@ impl<'a> Layout<'a> {
             sheet.top + top_strip(&chart.y.label),
             sheet.bottom - foot.height(),
         );
-        // The width of the labels hardly changes with the height, so the height without words is near enough.
+        // The width of the labels hardly changes with the height, so the height without words is
+        // accurate enough.
         let draft = Mapping::new(&axis, y, bottom.max(above + LEAST_PLOT_PX), above);
         let left = sheet.left + left_gutter(&left_ticks(&draft));
         let right = (sheet.right - RIGHT_PX).max(left + 8.0);
@@ -345,7 +347,7 @@ impl<'a> Layout<'a> {
         self.marks.draw(svg, self.plot, &self.x);
     }
 
-    /// From the first to the last point of a level, in pixels.
+    /// Horizontal ends of a level in pixels.
     fn ends(&self, level: &TrendLevel) -> (f64, f64) {
         let (from, to) = (self.x.at(level.from), self.x.at(level.to));
         let more = ((LEAST_LEVEL_PX - (to - from)) / 2.0).max(0.0);
@@ -400,7 +402,8 @@ impl<'a> Layout<'a> {
             });
     }
 
-    /// The lines of the levels once more, so that many points do not hide them. The pointer finds the points below.
+    /// Draws the level lines again, so that many points do not hide them. Pointer events reach the
+    /// points below.
     fn draw_levels_above(&self, svg: &mut Svg) {
         svg.group("levels-above")
             .set("stroke", INK)
@@ -416,7 +419,8 @@ impl<'a> Layout<'a> {
             });
     }
 
-    /// Where the course drifts, from the middle of one level to that of the next of the same machine.
+    /// Connects the middle of a level to that of the next one of the same machine where the metric
+    /// drifts.
     fn draw_slopes(&self, svg: &mut Svg) {
         let middle = |level: &TrendLevel| {
             let (from, to) = self.ends(level);
@@ -516,7 +520,7 @@ impl Figure for TrendChart {
         format!("Trend of {points}{machines}, with {changes}{said}.")
     }
 
-    /// Its changes are parts by themselves.
+    /// Its changes are individually accessible parts.
     fn role(&self) -> &'static str {
         "group"
     }
@@ -537,7 +541,7 @@ impl Figure for TrendChart {
         } else {
             PLOT_PX
         };
-        // On a sheet without end every word finds its lane.
+        // On an unlimited sheet every label gets a lane.
         let Some(layout) = Layout::new(self, Rect::new(0.0, 0.0, width, 1e6)) else {
             return plot;
         };

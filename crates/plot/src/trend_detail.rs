@@ -1,11 +1,11 @@
-//! What is said of a point of a course: a tooltip, and attributes for programs.
+//! Details of a trend point: a tooltip, and attributes for programs.
 
 use crate::numeral::figure;
 use crate::point_series::Point;
 use crate::svg::Element;
 use crate::trend_point::{Bucket, PointField, TrendDetail, TrendPoint};
 
-/// A number for programs, with every digit; nothing for one that is not finite.
+/// Formats a number for programs with all digits; empty if not finite.
 fn written(value: f64) -> String {
     match value.abs() {
         0.0 | 1e-6..1e15 => value.to_string(),
@@ -15,7 +15,7 @@ fn written(value: f64) -> String {
 }
 
 impl PointField<'_> {
-    /// Ends a mark with what is known of it.
+    /// Ends a mark with its details.
     pub(crate) fn say(&self, mark: Element<'_>, bucket: &Bucket<'_>) {
         match bucket.only() {
             Some(point) => self.say_one(mark, point),
@@ -23,7 +23,7 @@ impl PointField<'_> {
         }
     }
 
-    /// What is known of a single point.
+    /// Ends the mark of a single point with its details.
     pub(crate) fn say_one(&self, mark: Element<'_>, point: &TrendPoint) {
         let end = |end: Option<f64>| end.map(written).unwrap_or_default();
         match self.detail {
@@ -42,7 +42,7 @@ impl PointField<'_> {
         }
     }
 
-    /// What is known of a bucket.
+    /// Ends the mark of a bucket with its details.
     fn say_many(&self, mark: Element<'_>, bucket: &Bucket<'_>) {
         let [first, .., last] = &bucket.points[..] else {
             return mark.close();
@@ -83,7 +83,7 @@ impl PointField<'_> {
         self.machines.get(at).map_or("", String::as_str)
     }
 
-    /// The machine of a point in its tooltip; nothing where all are of one and little is to be said.
+    /// Machine of a point for its tooltip; empty in brief tooltips if there is only one.
     fn machine_in_words(&self, at: usize) -> &str {
         match (self.detail, self.machines) {
             (TrendDetail::Tooltips, [] | [_]) => "",
@@ -91,7 +91,7 @@ impl PointField<'_> {
         }
     }
 
-    /// The tooltip of a single point.
+    /// Tooltip of a single point.
     fn words(&self, point: &TrendPoint) -> String {
         let runs = match point.runs {
             0 => String::new(),
@@ -116,7 +116,7 @@ impl PointField<'_> {
         words
     }
 
-    /// `26,705 ns [26,475, 26,806]`
+    /// Formats a value as `26,705 ns [26,475, 26,806]`.
     fn value(&self, at: &Point) -> String {
         let value = format!("{} {}", figure(at.y), self.unit);
         match (at.low, at.high) {

@@ -1,5 +1,6 @@
-//! What happened along a course: changes of its level, each a mark with words above the plot that the keyboard reaches, and
-//! notes, each a thin line. Decides where marks and words are, so that none lies on another; knows no points.
+//! Events of a trend: changes of its level, each a labeled mark above the plot that is reachable by
+//! keyboard, and notes, each a thin line. Places marks and labels without overlaps; knows nothing
+//! about points.
 
 use crate::colour::{AXIS, INK, MUTED, NEUTRAL, PAPER};
 use crate::header::draw_failure;
@@ -8,35 +9,36 @@ use crate::style::Mark;
 use crate::svg::{Rect, Svg, Text};
 use crate::text::{elide, room_for};
 
-/// Size of the words of a change and of a note, and the height of a lane of each.
+/// Font size and lane height of the labels of changes and of notes.
 const CHANGE_PX: f64 = 12.0;
 const CHANGE_LANE_PX: f64 = 18.0;
 const NOTE_PX: f64 = 11.0;
 const NOTE_LANE_PX: f64 = 15.0;
-/// Radius of the mark of a change, and what it may take to both sides with its ring.
+/// Radius of a change mark, and its maximum extent to both sides including the ring.
 const RADIUS_PX: f64 = 5.0;
 const MARK_HALF_PX: f64 = 10.0;
-/// Empty pixels between a mark and its words, and at both ends of them.
+/// Gap in pixels between a mark and its label, and at both ends of labels.
 const GAP_PX: f64 = 4.0;
-/// A note's words are cut beyond this, and left out where they would need a further lane.
+/// Maximum width of a note label, beyond which it is truncated, and maximum number of lanes for
+/// notes.
 const LONGEST_NOTE_PX: f64 = 190.0;
 const NOTE_LANES: usize = 2;
-/// Lanes up to which the words of changes may need so much room: whole, without the verdict, and the state alone.
+/// Maximum number of lanes for change labels in full, without the verdict, and with the state only.
 const LANES: [usize; 3] = [3, 9, usize::MAX];
 
-/// How sure a change is.
+/// Certainty of a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TrendState {
-    /// Enough to measure again: a hollow mark.
+    /// Enough evidence to measure again: a hollow mark.
     #[default]
     Suspected,
-    /// Sure as far as points that were not measured for it can be: a filled mark.
+    /// As certain as points allow that were not measured for it: a filled mark.
     Found,
-    /// Measured again, and still there: a filled mark with a ring.
+    /// Confirmed by another measurement: a filled mark with a ring.
     Confirmed,
-    /// Measured again, and not there: a hollow grey mark, crossed out.
+    /// Refuted by another measurement: a hollow gray mark, crossed out.
     Refuted,
-    /// Taken back, since later points do not bear it out: as one that was refuted.
+    /// Withdrawn because later points do not support it: drawn as refuted.
     Withdrawn,
 }
 
@@ -51,35 +53,36 @@ impl TrendState {
         }
     }
 
-    /// Whether it turned out to be none.
+    /// Whether it turned out not to be a change.
     fn is_over(self) -> bool {
         matches!(self, Self::Refuted | Self::Withdrawn)
     }
 }
 
-/// A change of the level of a course.
+/// A change of the level of a trend.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrendChange {
-    /// What it is called, such as its number; may be empty.
+    /// Name, such as its number; may be empty.
     pub name: String,
-    /// The place of the last point before it.
+    /// Position of the last point before it.
     pub before: f64,
-    /// The place of the first point after it.
+    /// Position of the first point after it.
     pub after: f64,
-    /// How sure it is.
+    /// Certainty.
     pub state: TrendState,
-    /// Whether the course slopes instead of stepping: a dashed mark, and a dashed line from level to level.
+    /// Whether the metric drifts instead of stepping: a dashed mark, and a dashed line from level
+    /// to level.
     pub is_drift: bool,
     /// Whether it is good or bad.
     pub mark: Mark,
-    /// How large it is, in a few letters: `+4.8 %`.
+    /// Size in a few letters: `+4.8 %`.
     pub size: String,
-    /// Everything there is to say of it, as a sentence.
+    /// Full description, as a sentence.
     pub description: String,
 }
 
 impl TrendChange {
-    /// Where the border is drawn: half-way.
+    /// Position of the border: halfway.
     pub(crate) fn border(&self) -> f64 {
         self.before / 2.0 + self.after / 2.0
     }
@@ -92,7 +95,7 @@ impl TrendChange {
         }
     }
 
-    /// Its words: whole at 0, without the verdict at 1, without the size at 2.
+    /// Label: complete for form 0, without the verdict for 1, without the size for 2.
     fn words(&self, form: usize) -> String {
         let verdict = if form == 0 { self.mark.word() } else { "" };
         let size = if form < 2 { self.size.trim() } else { "" };
@@ -109,7 +112,7 @@ impl TrendChange {
         }
     }
 
-    /// Its mark around (`x`, `y`): shape and words say what the colour says.
+    /// Draws its mark at (`x`, `y`): shape and label repeat what the color shows.
     pub(crate) fn draw_mark(&self, svg: &mut Svg, x: f64, y: f64, radius: f64) {
         let colour = self.colour();
         let shape = self.mark.marker();
@@ -146,31 +149,31 @@ impl TrendChange {
     }
 }
 
-/// What a note is about.
+/// Subject of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrendNoteKind {
-    /// The name of a version: written below the axis.
+    /// A version name, written below the axis.
     Tag,
-    /// Something about the machine changed that can move figures.
+    /// A change of the machine that can affect the metric.
     Environment,
-    /// What is measured became another thing: no level reaches across.
+    /// The measured work has changed: no level extends across.
     Work,
-    /// What somebody wants to be read here.
+    /// A remark by a user.
     Remark,
     /// A session whose case failed: a cross on the axis.
     Failure,
 }
 
-/// Something to know about a place of the course.
+/// A note at a position of the trend.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrendNote {
-    /// Its place; of what came between two points, one between them.
+    /// Position; between two points for an event between them.
     pub x: f64,
-    /// What it is about.
+    /// Subject of the note.
     pub kind: TrendNoteKind,
-    /// A few words; none where another note says them.
+    /// Short label; empty if another note has it.
     pub label: String,
-    /// All that is known, for a tooltip; may be empty.
+    /// Full description for a tooltip; may be empty.
     pub description: String,
 }
 
@@ -187,7 +190,7 @@ impl TrendNote {
     }
 }
 
-/// Where words stand: the lane above the plot, counted from it, and where they begin.
+/// Placement of a label: its lane above the plot, counted from the plot, and its left end.
 #[derive(Clone, Debug)]
 struct Placed {
     x: f64,
@@ -197,7 +200,8 @@ struct Placed {
     is_cut: bool,
 }
 
-/// Puts `text` right of each place or, where the sheet ends, left of it, each in the lowest lane that is free there.
+/// Places `text` right of each position or, at the end of the sheet, left of it, in the lowest free
+/// lane.
 fn in_lanes(
     texts: Vec<(f64, String)>,
     size_px: f64,
@@ -241,7 +245,7 @@ fn count_lanes(placed: &[Placed]) -> usize {
     placed.iter().map(|words| words.lane + 1).max().unwrap_or(0)
 }
 
-/// Changes and notes with the places of their words, from left to right.
+/// Changes and notes with the placement of their labels, from left to right.
 pub(crate) struct TrendMarks<'a> {
     changes: Vec<(&'a TrendChange, Placed)>,
     notes: Vec<(&'a TrendNote, Option<Placed>)>,
@@ -251,10 +255,11 @@ pub(crate) struct TrendMarks<'a> {
 }
 
 impl<'a> TrendMarks<'a> {
-    /// The height that a lane needs.
+    /// Height of a lane.
     pub const LANE_PX: f64 = CHANGE_LANE_PX;
 
-    /// Lays words out within `ends`, those of changes in at most `most` lanes; what has no lane then keeps its mark.
+    /// Places labels within `ends`, those of changes in at most `most` lanes; a change without a
+    /// lane keeps its mark.
     pub fn lay_out(
         (changes, notes): (&'a [TrendChange], &'a [TrendNote]),
         x: &Mapping,
@@ -306,12 +311,12 @@ impl<'a> TrendMarks<'a> {
         }
     }
 
-    /// Height in pixels that the words need above the plot.
+    /// Height in pixels of the labels above the plot.
     pub fn height(&self) -> f64 {
         self.lanes as f64 * CHANGE_LANE_PX + self.note_lanes as f64 * NOTE_LANE_PX + GAP_PX
     }
 
-    /// Behind the data: where each change may lie, and the lines of the notes.
+    /// Draws, behind the data, the range of each change and the lines of the notes.
     pub fn draw_behind(&self, svg: &mut Svg, plot: Rect, x: &Mapping) {
         svg.group("borders").containing(|svg| {
             for (change, _) in &self.changes {
@@ -345,15 +350,15 @@ impl<'a> TrendMarks<'a> {
         });
     }
 
-    /// From the plot to the bottom of a note's words.
+    /// Distance from the plot to the bottom of a note's label.
     fn note_height(&self, label: &Placed) -> f64 {
         GAP_PX + label.lane as f64 * NOTE_LANE_PX + NOTE_LANE_PX
     }
 
-    /// Above the data: borders, marks and words.
+    /// Draws, above the data, borders, marks and labels.
     pub fn draw(&self, svg: &mut Svg, plot: Rect, x: &Mapping) {
         let height = |words: &Placed| {
-            // What has no lane keeps its mark, at the upper edge of the plot.
+            // A mark without a lane is drawn at the upper edge of the plot.
             let Some(lane) = Some(words.lane).filter(|lane| *lane < self.lanes) else {
                 return plot.top + RADIUS_PX;
             };
@@ -406,7 +411,7 @@ impl<'a> TrendMarks<'a> {
     }
 }
 
-/// Mark and words of a change, which a key reaches and a screen reader reads.
+/// Draws mark and label of a change, reachable by keyboard and readable by screen readers.
 fn draw_change(svg: &mut Svg, change: &TrendChange, words: &Placed, (y, is_written): (f64, bool)) {
     svg.group("change")
         .set("tabindex", "0")
@@ -424,7 +429,7 @@ fn draw_change(svg: &mut Svg, change: &TrendChange, words: &Placed, (y, is_writt
         });
 }
 
-/// Words on paper, so that lines behind them do not cross them out.
+/// Draws a label on a background that hides the lines behind it.
 fn write(svg: &mut Svg, words: &Placed, (middle, size_px): (f64, f64), colour: &str) {
     let wide = room_for(&words.text, size_px);
     svg.element("rect")

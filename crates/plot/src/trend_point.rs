@@ -1,5 +1,6 @@
-//! One point of a course and how it is drawn: a marker that shows its machine, and an interval. More points than a picture can
-//! hold apart are drawn as buckets. What is said of a point is decided in `trend_detail`.
+//! A point of a trend and its drawing: a marker that shows its machine, and an interval. More
+//! points than are distinguishable are combined into buckets. The details of a point are in
+//! `trend_detail`.
 
 use crate::Axis;
 use crate::colour::PAPER;
@@ -9,27 +10,28 @@ use crate::style::Style;
 use crate::svg::{Element, Rect, Svg};
 use std::borrow::Cow;
 
-/// Beyond this number of points, buckets are drawn.
+/// Above this number of points, buckets are drawn.
 pub(crate) const MOST_POINTS: usize = 1000;
-/// About so many buckets are drawn instead.
+/// Approximate number of buckets.
 const BUCKETS: usize = 400;
 
-/// One session's figure in a [`TrendChart`](crate::TrendChart).
+/// Result of one session in a [`TrendChart`](crate::TrendChart).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrendPoint {
-    /// Its place on the line or its time, its value and its interval.
+    /// Position or time, value and interval.
     pub at: Point,
     /// Index into the machines of the chart.
     pub machine: usize,
-    /// Why it belongs to no level, such as changes that are not committed: it is drawn hollow. Empty for all others.
+    /// Why it belongs to no level, such as uncommitted changes; drawn hollow. Empty for regular
+    /// points.
     pub aside: String,
-    /// The revision, as short as people write it.
+    /// Revision, abbreviated.
     pub revision: String,
-    /// The first line of the revision's message.
+    /// First line of the revision's message.
     pub subject: String,
-    /// How many runs the value is of.
+    /// Number of runs.
     pub runs: usize,
-    /// What the session is called.
+    /// Name of the session.
     pub session: String,
 }
 
@@ -38,25 +40,25 @@ impl TrendPoint {
         !self.aside.is_empty()
     }
 
-    /// Whether the axis of the values and that of the places have a place for it.
+    /// Whether both axes can show it.
     pub(crate) fn can_be_shown(&self, y: &Axis) -> bool {
         self.at.x.is_finite() && can_show(y.value_scale(), self.at.y)
     }
 }
 
-/// How much a course says of its single points.
+/// Amount of detail about single points of a trend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TrendDetail {
-    /// A tooltip, and the same as attributes for programs.
+    /// A tooltip, and the same data as attributes for programs.
     #[default]
     Full,
-    /// A tooltip without what all points have in common: for pages from where the figures are a link away.
+    /// A tooltip without data common to all points: for pages that link to the figures.
     Tooltips,
-    /// Nothing: for a second drawing of the same course.
+    /// No details: for a second drawing of the same trend.
     Nothing,
 }
 
-/// What one mark stands for: a point, or neighbours of one machine between two borders.
+/// The points behind a mark: one, or neighbors of the same machine between two borders.
 pub(crate) struct Bucket<'a> {
     pub points: Vec<&'a TrendPoint>,
 }
@@ -77,7 +79,8 @@ impl<'a> Bucket<'a> {
         self.first().map(|point| point.machine)
     }
 
-    /// Place, median, and the ends of the bar: the interval of a single point, else the smallest and largest value.
+    /// Position, median, and ends of the bar: the interval of a single point, else minimum and
+    /// maximum.
     pub fn at(&self) -> Point {
         if let Some(only) = self.only() {
             return only.at;
@@ -101,8 +104,8 @@ impl<'a> Bucket<'a> {
     }
 }
 
-/// One mark per point, or buckets that hold neither points of two machines nor points from both sides of a border.
-/// `points` are in ascending order of their places.
+/// Groups points into one mark each, or into buckets that contain neither points of two machines
+/// nor from both sides of a border. `points` are in ascending order of position.
 pub(crate) fn buckets<'a>(
     points: &[&'a TrendPoint],
     borders: &[f64],
@@ -121,7 +124,7 @@ pub(crate) fn buckets<'a>(
     let key = |(stretch, machine, aside, _): &(usize, usize, bool, _)| (*stretch, *machine, *aside);
     let mut all = Vec::new();
     for group in alike.chunk_by(|one, other| key(one) == key(other)) {
-        // Of equal length, give or take one, so that no bucket is a remnant with a median of its own kind.
+        // Equal sizes, within one, so that no bucket is a remnant with an atypical median.
         let number = group.len().div_ceil(size);
         let bucket = |at: usize| {
             let points = &group[at * group.len() / number..(at + 1) * group.len() / number];
@@ -134,26 +137,25 @@ pub(crate) fn buckets<'a>(
     all
 }
 
-/// How many points the largest bucket has.
+/// Number of points in the largest bucket.
 pub(crate) fn largest(buckets: &[Bucket<'_>]) -> usize {
     let sizes = buckets.iter().map(|bucket| bucket.points.len());
     sizes.max().unwrap_or(0)
 }
 
-/// The look of a machine's marks. The colours of better and worse are left to changes.
+/// Style of a machine's marks. The colors of better and worse are reserved for changes.
 pub(crate) fn style_of_machine(machine: usize) -> Style {
     const LOOKS: [usize; 5] = [0, 6, 3, 4, 5];
     let round = machine / LOOKS.len();
     Style::of_series(LOOKS[machine % LOOKS.len()] + 7 * round)
 }
 
-/// The name of a shape in its drawing.
 fn shape_of(machine: usize, is_aside: bool) -> String {
     let kind = if is_aside { "aside" } else { "point" };
     format!("{kind}{machine}")
 }
 
-/// How the marks of a kind look: those of points aside are hollow.
+/// Style of a kind of mark: points aside are hollow.
 struct Look {
     fill: Cow<'static, str>,
     stroke: Cow<'static, str>,
@@ -188,7 +190,7 @@ impl Look {
     }
 }
 
-/// Where points are drawn, and what is known of all of them.
+/// Area and common data of the points.
 pub(crate) struct PointField<'a> {
     pub plot: Rect,
     pub x: &'a Mapping,
@@ -199,7 +201,7 @@ pub(crate) struct PointField<'a> {
 }
 
 impl PointField<'_> {
-    /// All bars and markers, machine by machine.
+    /// Draws all bars and markers, by machine.
     pub fn draw(&self, svg: &mut Svg, buckets: &[Bucket<'_>]) {
         let radius = (1.1 * self.plot.width() / buckets.len().max(1) as f64).clamp(1.9, 3.8);
         let mut kinds: Vec<(usize, bool)> = buckets
@@ -228,14 +230,14 @@ impl PointField<'_> {
         }
     }
 
-    /// A shape is written once and used for every point of its kind.
+    /// Defines each shape once, for all points of its kind.
     fn define_shapes(&self, svg: &mut Svg, kinds: &[(usize, bool)], radius: f64) {
         let outline = |machine: usize| style_of_machine(machine).marker().path(0.0, 0.0, radius);
         svg.element("defs").containing(|svg| {
             if self.detail == TrendDetail::Nothing {
                 for (machine, is_aside) in kinds {
                     let look = Look::of((*machine, *is_aside), radius);
-                    // In pixels, and not cut off at the edge of the shape.
+                    // In pixels, and not clipped at the edge of the shape.
                     svg.element("marker")
                         .set("id", &shape_of(*machine, *is_aside))
                         .set("markerUnits", "userSpaceOnUse")
@@ -265,7 +267,7 @@ impl PointField<'_> {
             }
             let (low, high) = (self.y.at(low), self.y.at(high));
             let (low, high) = (format!("{low:.1}"), format!("{high:.1}"));
-            // Nothing is seen of a bar without height.
+            // A bar without height is invisible.
             (low != high).then(|| format!("M{:.1} {low}V{high}", self.x.at(at.x)))
         };
         let bars: String = buckets.iter().filter_map(bar).collect();
@@ -310,7 +312,8 @@ impl PointField<'_> {
         });
     }
 
-    /// All marks of a kind as one line that is not drawn, with a marker at each of its vertices: a tenth of the text.
+    /// Draws all marks of a kind as markers on the vertices of an invisible line, in a tenth of the
+    /// text.
     fn draw_vertices(
         &self,
         svg: &mut Svg,
@@ -322,7 +325,7 @@ impl PointField<'_> {
             format!(" {:.1} {:.1}", self.x.at(at.x), self.y.at(at.y))
         };
         let vertices: String = buckets.iter().map(vertex).collect();
-        // Nothing is drawn of a line with a single vertex.
+        // A line with a single vertex would not be drawn.
         let end = if buckets.len() == 1 { "h0" } else { "" };
         let marker = format!("url(#{})", shape_of(machine, is_aside));
         svg.element("path")
@@ -335,13 +338,13 @@ impl PointField<'_> {
             .close();
     }
 
-    /// Arrows at the ends of the axis for points beyond it.
+    /// Draws arrows at the ends of the axis for points beyond it.
     pub fn draw_strays<'p>(&self, svg: &mut Svg, strays: impl Iterator<Item = &'p TrendPoint>) {
         const HALF_PX: f64 = 3.5;
         svg.group("strays").containing(|svg| {
             for point in strays {
                 let x = self.x.at(point.at.x);
-                // Mapping puts what is beyond the axis to its end.
+                // The mapping puts values beyond the axis at its end.
                 let y = self.y.at(point.at.y);
                 let is_high = y < self.plot.middle_y();
                 let back = if is_high { 7.0 } else { -7.0 };

@@ -1,5 +1,5 @@
-//! A course as one small line, to stand in a row of a table that has the words: points as a faint line, levels on top of it,
-//! and the marks of changes.
+//! A trend as a sparkline, for a row of a table that has the text: points as a faint line, levels
+//! on top of it, and the marks of changes.
 
 use crate::axis::Axis;
 use crate::colour::{INK, MUTED};
@@ -9,16 +9,17 @@ use crate::svg::{Medium, Rect, Svg, decimal};
 use crate::trend_chart::{TrendChart, TrendLevel, without};
 use crate::trend_point::{Bucket, buckets};
 
-/// Empty pixels at both ends, in which half of a mark has room, the strip of the marks, and the radius of one.
+/// Margin at both ends for half of a mark, height of the strip of marks, and mark radius.
 const MARGIN_PX: f64 = 7.0;
 const MARKS_PX: f64 = 13.0;
 const RADIUS_PX: f64 = 3.2;
-/// A point takes at least so many pixels of the line.
+/// Minimum width of a point on the line.
 const POINT_PX: f64 = 2.0;
 
 impl TrendChart {
-    /// The course in a drawing of `width_px` by `height_px` for a page; see [`Chart::svg_on_page`](crate::Chart::svg_on_page)
-    /// for its colours. It has no ids and nothing that a key reaches. `None` when there is nothing to show.
+    /// Renders the trend as a drawing of `width_px` by `height_px` for a page; see
+    /// [`Chart::svg_on_page`](crate::Chart::svg_on_page) for its colors. It contains no IDs and
+    /// nothing reachable by keyboard. `None` if there is nothing to show.
     pub fn sparkline(&self, width_px: u32, height_px: u32) -> Option<String> {
         let (width, height) = (f64::from(width_px.max(40)), f64::from(height_px.max(24)));
         let shown = self.shown();
@@ -89,7 +90,7 @@ impl TrendChart {
     }
 }
 
-/// A faint line from point to point, machine by machine.
+/// Draws a faint line from point to point, for each machine.
 fn draw_course(svg: &mut Svg, marks: &[Bucket<'_>], x: &Mapping, y: &Mapping) {
     let mut machines: Vec<usize> = marks.iter().filter_map(Bucket::machine).collect();
     machines.sort_unstable();

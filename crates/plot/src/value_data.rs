@@ -1,5 +1,5 @@
-//! The values of some series along one axis, as histograms and their small multiples share them: which can
-//! be shown, whether bars or single values show them, and the part of the axis that they need.
+//! The values of several series along one axis, shared by histograms and their small multiples:
+//! which can be shown, whether as bars or individually, and the extent of the axis.
 
 use crate::axes::{bottom_height, draw_bottom_axis};
 use crate::bins::{Bins, Counted, total};
@@ -13,28 +13,28 @@ use crate::style::Style;
 use crate::svg::{Rect, Svg};
 use crate::{Axis, Scale};
 
-/// Series whose bars may share a plot.
+/// Maximum number of series whose bars share a plot.
 const MOST_OVERLAID: usize = 2;
-/// So many values a series are drawn one by one: bins of them would hold two or three each (the rule of
-/// H. Sturges, 1926, would make five).
+/// Up to this many values per series are drawn individually: bins would contain two or three each
+/// (the rule of H. Sturges, 1926, would make five bins).
 const FEW: u64 = 20;
 const ROW_PX: f64 = 90.0;
 const STRIP_PX: f64 = 70.0;
 
-/// The values of one histogram.
+/// The values of a histogram.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HistogramSeries {
-    /// The name in the legend, or beside the row.
+    /// Name in the legend, or beside the row.
     pub name: String,
-    /// The values, in any order.
+    /// Values, in any order.
     pub values: Vec<f64>,
-    /// How often each of the values occurred; once each, where it is empty.
+    /// Number of occurrences of each value; if empty, each occurred once.
     pub counts: Vec<u64>,
 }
 
 /// A view of the values of a chart.
 pub(crate) struct ValueData<'a> {
-    /// The axis without named places, which values have not.
+    /// The axis without category names, which values do not have.
     x: Axis,
     series: &'a [HistogramSeries],
 }
@@ -75,12 +75,12 @@ impl<'a> ValueData<'a> {
         most.max().unwrap_or(0) <= FEW
     }
 
-    /// Whether each series has a row of its own.
+    /// Whether each series has its own row.
     pub fn in_rows(&self) -> bool {
         self.are_few() || self.series.len() > MOST_OVERLAID
     }
 
-    /// The part of the axis that the values need; `None` without values.
+    /// Extent of the axis for the values; `None` without values.
     pub fn extent(&self) -> Option<Extent> {
         if self.are_few() {
             let values = self.series.iter().flat_map(|series| self.shown(series));
@@ -90,7 +90,7 @@ impl<'a> ValueData<'a> {
         self.bins()?.extent(self.scale())
     }
 
-    /// Draws all series over the part `extent` of the axis.
+    /// Draws all series over `extent` of the axis.
     pub fn draw(&self, svg: &mut Svg, area: Rect, extent: Extent, labels: Labels) {
         let mut x = self.x.clone();
         if labels == Labels::OfSheet {
@@ -116,7 +116,7 @@ impl<'a> ValueData<'a> {
         }
     }
 
-    /// What the heights of bars are, where there are bars.
+    /// Unit of the bar heights, if there are bars.
     pub fn height_unit(&self) -> Option<&'static str> {
         (!self.are_few()).then(|| height_unit(self.as_shares()))
     }
@@ -145,14 +145,14 @@ impl<'a> ValueData<'a> {
         Bins::of_series(Projection::of_scale(self.scale()), &values)
     }
 
-    /// Whether heights are shares: counts of series of different size cannot be compared.
+    /// Whether heights are percentages: counts of series of different size are not comparable.
     fn as_shares(&self) -> bool {
         let mut sizes = self.series.iter().map(|series| total(&self.shown(series)));
         let first = sizes.next();
         sizes.any(|size| Some(size) != first)
     }
 
-    /// The bars of all series, with heights that can be compared.
+    /// Bars of all series, with comparable heights.
     fn tallies(&self, bins: &Bins, labels: Labels) -> Vec<Tally<'_>> {
         let as_shares = self.as_shares();
         let tally = |(at, series): (usize, &'a HistogramSeries)| {
@@ -192,7 +192,7 @@ impl<'a> ValueData<'a> {
     }
 }
 
-/// What stands beside the row of a series.
+/// Label beside the row of a series.
 fn label(series: &HistogramSeries, labels: Labels) -> &str {
     match labels {
         Labels::Own => &series.name,
@@ -200,7 +200,7 @@ fn label(series: &HistogramSeries, labels: Labels) -> &str {
     }
 }
 
-/// Each value with how often it occurred.
+/// Each value with its number of occurrences.
 fn counted(series: &HistogramSeries) -> impl Iterator<Item = Counted> + '_ {
     let count = |at: usize| {
         if series.counts.is_empty() {
@@ -216,27 +216,26 @@ fn counted(series: &HistogramSeries) -> impl Iterator<Item = Counted> + '_ {
     })
 }
 
-// A few values of each series as dots along one axis, a row for each series, with a line at its median.
+// Few values of each series as dots along one axis: a row per series, with a line at its median.
 
-/// Shares of a row over which the dots spread, and that the line at the median crosses.
+/// Shares of a row height for the spread of the dots, and for the median line.
 const SPREAD: f64 = 0.4;
 const MEDIAN: f64 = 0.7;
-/// A dot is no larger than this, and smaller in a low row.
+/// Maximum radius of a dot, and minimum in a low row.
 const LARGEST_PX: f64 = 4.4;
 const SMALLEST_PX: f64 = 2.2;
 
-/// The values of one series.
+/// The values of a series.
 pub(crate) struct Strip<'a> {
-    /// What tooltips call it.
     pub name: &'a str,
-    /// What stands beside its row.
+    /// Label beside its row.
     pub label: &'a str,
     pub style: Style,
     /// In ascending order.
     pub values: Vec<f64>,
 }
 
-/// Draws a row for each of `strips`; tooltips call the values by `quantity`.
+/// Draws a row for each of `strips`; tooltips name the values by `quantity`.
 pub(crate) fn draw_strips(
     svg: &mut Svg,
     sheet: Rect,

@@ -1,6 +1,6 @@
 //! The report of a search along a line of revisions: the revision that brought the change, or what is left of the line.
 
-use super::output::{Output, Verbosity};
+use super::output::Output;
 use crate::document::{Block, Document};
 use crate::failures::failures;
 use crate::figure::{
@@ -25,9 +25,9 @@ pub fn bisect(found: &Found, failed: &[Failure], output: &Output) -> Document {
         document.push(Block::Table(changes(found, &answer.parts)));
     }
     document.extend(left(found));
-    if output.verbosity != Verbosity::Quiet {
-        document.extend(ends_note(found));
-    }
+    output.add_detail(&mut document, |_, document| {
+        document.extend(ends_note(found))
+    });
     let revisions = measured(found);
     if !revisions.is_empty() {
         document.push(Block::Appendix {
@@ -73,12 +73,12 @@ fn headline(found: &Found) -> String {
         (Some(Ends::Alike(change)), _) => format!(
             "the ends do not differ by {} or more: {}",
             setting(found.state.delta),
-            change_with_interval(&change)
+            of_metric(found, &change)
         ),
         (Some(Ends::Unclear(change)), _) => format!(
             "unclear whether the ends differ by {} or more: {}",
             setting(found.state.delta),
-            change_with_interval(&change)
+            of_metric(found, &change)
         ),
         (_, Some(answer)) if answer.is_found() => of_found(found, answer),
         (_, Some(answer)) if answer.has_changed_benchmark() => of_found(found, answer),
@@ -138,6 +138,19 @@ fn direction(found: &Found, change: &Estimate) -> &'static str {
     let (good, bad) = good_and_bad(metric);
     let is_better = (change.value > 0.0) == (metric.better == Better::Higher);
     if is_better { good } else { bad }
+}
+
+/// `cpu_time +2.2 % [-1.0, +5.4] (lower is better)`
+fn of_metric(found: &Found, change: &Estimate) -> String {
+    let size = change_with_interval(change);
+    match &found.metric {
+        Some(metric) => format!(
+            "{} {size} ({})",
+            metric.name,
+            crate::figure::direction(metric.better)
+        ),
+        None => size,
+    }
 }
 
 fn left_words(found: &Found) -> String {

@@ -1,10 +1,10 @@
 //! The report of measuring suspected changes again.
 
 use super::output::Output;
-use crate::comparison::comparison;
+use crate::comparison::{comparison, size};
 use crate::document::{Block, Document};
 use crate::failures::failures;
-use crate::figure::{change_with_interval, count, good_and_bad};
+use crate::figure::{count, good_and_bad};
 use crate::table::{Cell, Column, Columns, Emphasis, Kind};
 use crate::validity::validity;
 use speedwell_analysis::Findings;
@@ -16,6 +16,8 @@ struct Line {
     case: String,
     metric: String,
     outcome: Option<Confirmation>,
+    /// `+4.8 % [+4.1, +5.5]`, `0 -> 1`
+    size: String,
     /// `slower`
     direction: &'static str,
     runs: usize,
@@ -29,6 +31,9 @@ pub fn confirm(findings: &Findings, is_more: IsMore<'_>, output: &Output) -> Doc
             case: row.case.id(),
             metric: found.metric.name.clone(),
             direction: direction(&found.metric, outcome),
+            size: outcome
+                .and_then(|_| size(row, &found.metric))
+                .unwrap_or_default(),
             outcome,
             runs: row.baseline.runs.len().min(row.candidate.runs.len()),
         })
@@ -75,13 +80,10 @@ fn headline(lines: &[Line]) -> String {
     if let [only] = lines {
         return match &only.outcome {
             None => "neither confirmed nor refuted: measuring ended too soon".to_owned(),
-            Some(Confirmation::Confirmed(change)) => {
-                let size = change_with_interval(change);
-                format!("confirmed: {size}, {}", only.direction)
+            Some(Confirmation::Confirmed(_)) => {
+                format!("confirmed: {}, {}", only.size, only.direction)
             }
-            Some(Confirmation::Refuted(change)) => {
-                format!("refuted: {}", change_with_interval(change))
-            }
+            Some(Confirmation::Refuted(_)) => format!("refuted: {}", only.size),
         };
     }
     let confirmed = lines
@@ -112,8 +114,7 @@ fn columns() -> Columns<Line> {
     columns.add_value("metric", |line| line.metric.clone());
     let change = |line: &Line| line.outcome.map(|outcome| outcome.change());
     columns.add(Column::figure("change", "change"), move |line| {
-        let words = change(line).map(|change| change_with_interval(&change));
-        Cell::figure(change(line).map(|change| change.value)).shown(words.unwrap_or_default())
+        Cell::figure(change(line).map(|change| change.value)).shown(line.size.clone())
     });
     columns.add_figure("change_low", move |line| {
         change(line).map(|change| change.low)

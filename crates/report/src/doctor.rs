@@ -118,11 +118,9 @@ pub fn calibration(found: &CalibrationFindings, output: &Output) -> Document {
     document.push(Block::Headline(headline(found)));
     if !found.cases.is_empty() {
         document.push(Block::Table(case_table(found)));
-        if output.verbosity != Verbosity::Quiet {
-            notes(found)
-                .into_iter()
-                .for_each(|note| document.push(Block::Note(note)));
-        }
+        output.add_detail(&mut document, |_, document| {
+            document.extend(notes(found).into_iter().map(Block::Note));
+        });
     }
     document.attach("calibration", data(found));
     document.append(failures(&found.failures, output.verbosity));
@@ -170,7 +168,7 @@ pub fn tuned_calibration(
         .caption
         .extend(before.metric.iter().map(|metric| metric.name.clone()));
     document.push(Block::Table(table));
-    if output.verbosity != Verbosity::Quiet {
+    output.add_detail(&mut document, |_, document| {
         document.push(Block::Note(
             "spread: the median difference between two runs of the same thing in one block. The interval resamples \
              blocks. Before and after were measured one after the other, so other work that came or went in between counts as well."
@@ -179,7 +177,7 @@ pub fn tuned_calibration(
         let alarms = [("before", before), ("after", after)];
         let alarms = alarms.map(|(when, found)| format!("{when}: {}", counts(&found.counts)));
         document.push(Block::Note(alarms.join("; ")));
-    }
+    });
     document.attach("before", data(before));
     document.attach("after", data(after));
     for found in [before, after] {

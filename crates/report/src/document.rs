@@ -6,6 +6,7 @@
 
 use crate::table::{Emphasis, Table};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// A report, ready to be rendered.
 #[derive(Debug, Clone, Default)]
@@ -15,8 +16,11 @@ pub struct Document {
     /// Its parts, in reading order.
     pub blocks: Vec<Block>,
     /// Figures for machines that have no place in a table, by name.
-    pub data: Vec<(&'static str, Value)>,
+    pub data: Data,
 }
+
+/// Figures for machines, by name.
+type Data = Vec<(&'static str, Value)>;
 
 /// One part of a document.
 #[derive(Debug, Clone)]
@@ -78,6 +82,14 @@ pub enum Block {
         instead: Option<String>,
         /// The matter.
         blocks: Vec<Block>,
+    },
+    /// What `-q` shortens on standard output; files hold the whole. Made by [`Output::add_detail`](crate::Output::add_detail)
+    /// and resolved by [`Document::shortened`] and [`Document::whole`] before a format sees it.
+    Shortened {
+        /// What standard output shows instead.
+        short: Vec<Block>,
+        /// What files show.
+        whole: Box<Document>,
     },
 }
 
@@ -192,6 +204,30 @@ impl Document {
         self.data.push((name, value));
     }
 
+    /// The document of standard output: short wherever `-q` shortens.
+    pub fn shortened(&self) -> Cow<'_, Document> {
+        self.resolved(&mut |short, _, _| short.to_vec())
+    }
+
+    /// The document of files, which have everything.
+    pub fn whole(&self) -> Cow<'_, Document> {
+        self.resolved(&mut |_, whole, data| {
+            data.extend(whole.data.iter().cloned());
+            whole.blocks.clone()
+        })
+    }
+
+    /// Replaces each [`Block::Shortened`] by what `choose` returns, which may add data.
+    fn resolved(&self, choose: &mut Choose<'_>) -> Cow<'_, Document> {
+        let is_shortened = |block: &&Block| matches!(block, Block::Shortened { .. });
+        if !self.walk().iter().any(is_shortened) {
+            return Cow::Borrowed(self);
+        }
+        let mut document = self.clone();
+        document.blocks = resolve(document.blocks, choose, &mut document.data);
+        Cow::Owned(document)
+    }
+
     /// The blocks with the answer first: where there is a single headline, it comes before the warnings.
     /// For readers who begin at the top of a page; on a terminal the end of the warnings is nearer to
     /// the figures.
@@ -247,6 +283,28 @@ pub fn runs_of_alike<'a, 'b>(
     blocks.chunk_by(move |one, next| {
         is_gathered(one) && std::mem::discriminant(*one) == std::mem::discriminant(*next)
     })
+}
+
+/// Chooses between the short and the whole form of a block.
+type Choose<'a> = dyn FnMut(&[Block], &Document, &mut Data) -> Vec<Block> + 'a;
+
+fn resolve(blocks: Vec<Block>, choose: &mut Choose<'_>, data: &mut Data) -> Vec<Block> {
+    let mut resolved = Vec::with_capacity(blocks.len());
+    for mut block in blocks {
+        match &mut block {
+            Block::Shortened { short, whole } => {
+                let chosen = choose(short, whole, data);
+                resolved.extend(resolve(chosen, choose, data));
+                continue;
+            }
+            Block::Aside { blocks, .. } | Block::Appendix { blocks, .. } => {
+                *blocks = resolve(std::mem::take(blocks), choose, data);
+            }
+            _ => {}
+        }
+        resolved.push(block);
+    }
+    resolved
 }
 
 fn change_tables(blocks: &mut [Block], change: &mut impl FnMut(&mut Table)) {
@@ -310,6 +368,38 @@ mod tests {
         });
         let names: Vec<_> = document.tables().map(|table| table.name).collect();
         assert_eq!(names, ["first", "second"]);
+    }
+
+    #[test]
+    fn what_is_shortened_is_whole_in_files() {
+        let mut whole = Document::new("details");
+        whole.push(Block::Note("how it was found".into()));
+        whole.attach("figures", Value::from(7));
+        let mut document = Document::new("summary");
+        document.push(Block::Aside {
+            summary: "more".into(),
+            open: true,
+            blocks: vec![Block::Shortened {
+                short: vec![Block::Paragraph("in short".into())],
+                whole: Box::new(whole),
+            }],
+        });
+        let texts = |document: &Document| -> Vec<String> {
+            let texts = document.walk().into_iter().filter_map(|block| match block {
+                Block::Note(text) | Block::Paragraph(text) => Some(text.clone()),
+                _ => None,
+            });
+            texts.collect()
+        };
+        let (short, whole) = (document.shortened(), document.whole());
+        assert_eq!(
+            (texts(&short), short.data.len()),
+            (vec!["in short".to_owned()], 0)
+        );
+        assert_eq!(texts(&whole), ["how it was found"]);
+        assert_eq!(whole.data, [("figures", Value::from(7))]);
+        let plain = Document::new("plain");
+        assert!(matches!(plain.whole(), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! when they are 355 to 949, and 950 to 999 round up; the figure ends at the same place. Units are chosen in
 //! `unit.rs`.
 
-use crate::unit::{Dimension, Scale, dimension_of};
+use crate::unit::{Dimension, Scale, UnitChoice, dimension_of, in_base_units};
 use jiff::Timestamp;
 use speedwell_model::{Better, Estimate, Metric};
 use std::time::Duration;
@@ -41,13 +41,53 @@ pub fn uncertainty_of(estimate: &Estimate) -> Uncertainty {
 }
 
 impl Scale {
-    /// The place at which `stored` is rounded once it is shown on this scale.
+    /// The place at which `stored` is rounded once it is shown on this scale. Whole numbers of things that are counted, and
+    /// exact ones of anything, keep all digits.
     pub fn place(&self, stored: f64, uncertainty: Uncertainty) -> i32 {
-        let shown = match uncertainty {
-            Uncertainty::Half(half) => Uncertainty::Half(self.shown(half)),
-            other => other,
+        let shown = self.shown(stored);
+        match uncertainty {
+            Uncertainty::Half(half) => place(shown, Uncertainty::Half(self.shown(half))),
+            Uncertainty::Exact => shortest_place(shown, last_exact_place(shown)),
+            Uncertainty::Unknown if self.is_count && shown.fract() == 0.0 => 0,
+            Uncertainty::Unknown => place(shown, Uncertainty::Unknown),
+        }
+    }
+
+    /// This scale, or that of bytes where `figures` are exact sizes that would lose digits on it: `9,304 B` instead of
+    /// `9.086 KiB`. A `choice` that fits wins.
+    #[must_use]
+    pub fn keeping_counts(
+        self,
+        stored_unit: &str,
+        figures: impl IntoIterator<Item = (f64, Uncertainty)>,
+        choice: Option<UnitChoice>,
+    ) -> Scale {
+        let is_chosen = choice.is_some_and(|choice| choice.fits(stored_unit));
+        if is_chosen || dimension_of(stored_unit) != Some(Dimension::Size) {
+            return self;
+        }
+        let bytes = Scale {
+            symbol: "B".to_owned(),
+            stored_per_shown: 1.0 / in_base_units(1.0, stored_unit).unwrap_or(1.0),
+            is_count: false,
         };
-        place(self.shown(stored), shown)
+        let (mut loses_digits, mut are_counts) = (false, true);
+        // Zero has no digits to lose.
+        for (stored, uncertainty) in figures.into_iter().filter(|(stored, _)| *stored != 0.0) {
+            are_counts &= uncertainty == Uncertainty::Exact && bytes.shown(stored).fract() == 0.0;
+            loses_digits |= !self.is_short(stored);
+        }
+        if are_counts && loses_digits {
+            bytes
+        } else {
+            self
+        }
+    }
+
+    /// Whether an exact `stored` figure is shown on this scale as it is.
+    fn is_short(&self, stored: f64) -> bool {
+        let shown = self.shown(stored);
+        is_exact_at(shown, last_exact_place(shown).max(0))
     }
 
     /// The place of the first digit of `stored` on this scale, if it has one.
@@ -77,12 +117,23 @@ pub fn with_unit(number: &str, symbol: &str) -> String {
 
 /// A stored figure alone, on the scale that suits it.
 pub fn quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> String {
-    let scale = Scale::fitting(unit, &[stored], None);
-    scale.full(stored, scale.place(stored, uncertainty))
+    let fitting = |figure: f64| {
+        let scale = Scale::fitting(unit, &[figure], None);
+        scale.keeping_counts(unit, [(figure, uncertainty)], None)
+    };
+    let scale = fitting(stored);
+    // Rounded before the unit is chosen: 999.99 µs are 1.00 ms.
+    let shown = rounded(scale.shown(stored), scale.place(stored, uncertainty));
+    let rounded = shown * scale.stored_per_shown;
+    let scale = fitting(rounded);
+    scale.full(rounded, scale.place(rounded, uncertainty))
 }
 
 /// No change has more decimals than this: thousandths of a percent.
 const MOST_PERCENT_PLACES: i32 = 3;
+
+/// A change without an interval that is larger than this, ten times, has whole percents.
+const PLAIN_CHANGE: f64 = 10.0;
 
 /// The last place of a change in percent that its interval supports, at most three behind the point.
 /// Whole percents always stay: rounded to tens, an end could no longer be distinguished from the threshold
@@ -90,7 +141,7 @@ const MOST_PERCENT_PLACES: i32 = 3;
 /// its own, or `[-8, 0]` would stand beside a verdict that says that there is a change.
 fn percent_place(change: &Estimate) -> i32 {
     if has_no_width(change) {
-        return 1;
+        return i32::from(change.value.abs() < PLAIN_CHANGE);
     }
     let half = (change.high - change.low) / 2.0 * 100.0;
     let supported = supported_place(half).unwrap_or(0);
@@ -183,6 +234,8 @@ pub enum Uncertainty {
 const PLAIN_DIGITS: i32 = 3;
 /// No figure has more significant digits than this: differences in the seventh are no news.
 const MOST_DIGITS: i32 = 6;
+/// Digits of an exact figure with a fraction: from 0.1 % on, exact figures count as different (`analysis::exact`).
+const EXACT_DIGITS: i32 = 4;
 
 /// The last decimal place that an uncertainty of `half_width` supports; negative is left of the
 /// point. `None` if the width is zero or not finite.
@@ -210,18 +263,38 @@ pub fn place(figure: f64, uncertainty: Uncertainty) -> i32 {
             .unwrap_or(first + PLAIN_DIGITS - 1)
             .clamp(first, last),
         Uncertainty::Exact => shortest_place(figure, last),
+        // Zero has no digits to choose among.
+        Uncertainty::Unknown if figure == 0.0 => 0,
         Uncertainty::Unknown => first + PLAIN_DIGITS - 1,
     }
 }
 
+/// The last place at which an exact figure of a metric is shown.
+fn last_exact_place(figure: f64) -> i32 {
+    first_place(figure).unwrap_or(0) + EXACT_DIGITS - 1
+}
+
 /// The first place at which nothing but zeros would follow, at most `last`.
 fn shortest_place(figure: f64, last: i32) -> i32 {
-    let exact = |place: &i32| {
-        let power = 10f64.powi(*place);
-        let tail = figure * power - (figure * power).round();
-        tail.abs() <= 1e-9 * (figure * power).abs()
-    };
+    let exact = |place: &i32| is_exact_at(figure, *place);
     (0..last.max(0)).find(exact).unwrap_or(last.max(0))
+}
+
+/// Whether nothing but zeros would follow `place`.
+fn is_exact_at(figure: f64, place: i32) -> bool {
+    let power = 10f64.powi(place);
+    let tail = figure * power - (figure * power).round();
+    tail.abs() <= 1e-9 * (figure * power).abs()
+}
+
+fn rounded(figure: f64, place: i32) -> f64 {
+    if place >= 0 {
+        let power = 10f64.powi(place);
+        (figure * power).round() / power
+    } else {
+        let step = 10f64.powi(-place);
+        (figure / step).round() * step
+    }
 }
 
 /// `figure` rounded at `place`, with a comma between every three digits.
@@ -235,8 +308,7 @@ pub fn spell(figure: f64, place: i32) -> String {
     let number = if place >= 0 {
         format!("{figure:.*}", place as usize)
     } else {
-        let step = 10f64.powi(-place);
-        format!("{:.0}", (figure / step).round() * step)
+        format!("{:.0}", rounded(figure, place))
     };
     let number = match number.strip_prefix('-') {
         Some(zero) if is_zero(zero) => zero,
@@ -418,6 +490,10 @@ mod tests {
             ),
             (estimate(1.234, 0.78, 1.68), "+123 % [+78, +168]"),
             (estimate(0.05, 0.05, 0.05), "+5.0 %"),
+            (
+                estimate(102_879.583, 102_879.583, 102_879.583),
+                "+10,287,958 %",
+            ),
             (estimate(0.05, f64::NEG_INFINITY, 0.2), "+5 % [-∞, +20]"),
             (estimate(12.34, 12.1, 12.6), "+1,234 % [+1,210, +1,260]"),
             (estimate(-0.041, -0.08, -0.0042), "-4.1 % [-8.0, -0.4]"),
@@ -438,6 +514,77 @@ mod tests {
         assert_eq!(quantity(810.0, "ns", Uncertainty::Unknown), "810 ns");
         assert_eq!(quantity(1_500_000.0, "ns", Uncertainty::Unknown), "1.50 ms");
         assert_eq!(quantity(1_572_864.0, "B", Uncertainty::Exact), "1.5 MiB");
+    }
+
+    #[test]
+    fn exact_counts_keep_all_digits() {
+        use Uncertainty::{Exact, Half, Unknown};
+        for (stored, unit, uncertainty, text) in [
+            (9_304.0, "B", Exact, "9,304 B"),
+            (9_304.0, "B", Unknown, "9.09 KiB"),
+            (9_304.0, "B", Half(100.0), "9.09 KiB"),
+            (123_456.0, "B", Exact, "123,456 B"),
+            (98_304.0, "B", Exact, "96 KiB"),
+            (1_234_567.0, "allocs", Exact, "1,234,567 allocs"),
+            (
+                1_234_567.0,
+                "instructions",
+                Unknown,
+                "1,234,567 instructions",
+            ),
+            (1_234_567.0, "1", Unknown, "1,234,567"),
+            (
+                1_234_567.0,
+                "instructions",
+                Half(12_000.0),
+                "1,235,000 instructions",
+            ),
+            (1_234_567.0, "ns", Exact, "1.235 ms"),
+            (1_234.5, "1", Unknown, "1,230"),
+            (2.0 / 3.0, "1", Exact, "0.6667"),
+        ] {
+            assert_eq!(quantity(stored, unit, uncertainty), text);
+        }
+    }
+
+    #[test]
+    fn a_zero_beside_exact_sizes_takes_no_digits_from_them() {
+        let symbol = |figures: &[(f64, Uncertainty)]| {
+            let scale = Scale::common("B", figures.iter().map(|(size, _)| *size), None).unwrap();
+            scale
+                .keeping_counts("B", figures.iter().copied(), None)
+                .symbol
+        };
+        let exact = [
+            (9_304.0, Uncertainty::Exact),
+            (12_800.0, Uncertainty::Exact),
+        ];
+        let zero = (0.0, Uncertainty::Unknown);
+        assert_eq!(symbol(&exact), "B");
+        assert_eq!(symbol(&[exact[0], zero]), "B");
+        assert_eq!(symbol(&[exact[1], zero]), "KiB");
+        assert_eq!(
+            symbol(&[exact[0], (12_800.0, Uncertainty::Half(9.0))]),
+            "KiB"
+        );
+    }
+
+    #[test]
+    fn zero_has_one_digit_and_no_sign() {
+        for uncertainty in [Uncertainty::Unknown, Uncertainty::Exact] {
+            assert_eq!(quantity(0.0, "ns", uncertainty), "0 ns");
+            assert_eq!(quantity(-0.0, "1/s", uncertainty), "0/s");
+            assert_eq!(quantity(0.0, "B", uncertainty), "0 B");
+        }
+        assert_eq!(share(-0.0), "0 %");
+    }
+
+    #[test]
+    fn figures_are_rounded_before_their_unit_is_chosen() {
+        assert_eq!(quantity(999_990.0, "ns", Uncertainty::Unknown), "1.00 ms");
+        assert_eq!(quantity(999.6, "ns", Uncertainty::Half(20.0)), "1.000 µs");
+        assert_eq!(quantity(2_500.0, "us", Uncertainty::Unknown), "2.50 ms");
+        assert_eq!(quantity(2.5, "us", Uncertainty::Unknown), "2.50 µs");
     }
 
     #[test]

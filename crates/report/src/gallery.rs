@@ -2,13 +2,13 @@
 //! pictures; see `format/html`.
 
 use super::output::Output;
-use super::unit::Scale;
 use crate::Format;
 use crate::changes::words::{Line, of_series, title};
 use crate::charts::{CourseAxis, Lane, course, every_run};
 use crate::comparison::{emphasis, machines, symbol};
 use crate::document::{Answer, Block, CaseView, Chart, Gallery, GalleryKind};
-use crate::figure::{change_with_interval, uncertainty_of};
+use crate::figure::change_with_interval;
+use crate::summary::scale_and_place;
 use crate::table::Emphasis;
 use speedwell_analysis::history::{History, SeriesTrend};
 use speedwell_analysis::{CaseComparison, CaseSummary, Comparison, Findings, Side};
@@ -190,8 +190,7 @@ fn of_comparison(comparison: &Comparison, row: &CaseComparison) -> Answer {
 
 fn of_summary(summary: &CaseSummary, output: &Output) -> Answer {
     let center = &summary.center;
-    let scale = Scale::fitting(&summary.metric.unit, &[center.value], output.unit);
-    let place = scale.place(center.value, uncertainty_of(center));
+    let (scale, place) = scale_and_place(summary, output.unit);
     let mut text = format!("median {}", scale.full(center.value, place));
     if center.low < center.high {
         let [low, high] = [center.low, center.high].map(|end| scale.bare(end, place));

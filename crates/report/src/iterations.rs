@@ -1,6 +1,6 @@
 //! Which number of iterations is enough for benchmark files: the report of `iterations`.
 
-use super::output::{Output, Verbosity};
+use super::output::Output;
 use crate::document::{Block, Document};
 use crate::figure::{Uncertainty, count, quantity, share, spell};
 use crate::table::{Cell, Column, Columns, Emphasis, Kind};
@@ -53,13 +53,13 @@ pub fn iterations(files: &[IterationsOfFile], parameter: &str, output: &Output) 
     )));
     let table = columns(parameter).table("iterations", files);
     document.push(Block::Table(table));
-    if output.verbosity != Verbosity::Quiet {
+    output.add_detail(&mut document, |_, document| {
         document.push(Block::Note(
             "CV: standard deviation of the runs divided by their mean, in the mean over the cases, and of the case \
              that varies most; shortest sample: of the quickest case. Where no number is enough, the steadiest is shown."
                 .into(),
         ));
-    }
+    });
     document
 }
 

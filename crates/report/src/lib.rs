@@ -57,7 +57,7 @@ pub use browse::{
     CircumstanceChange, ProjectLine, benchmarks, calibrations, cases_of, circumstance_changes,
     machine, machines, nothing_measured, projects,
 };
-pub use calibrated::mark_calibrated;
+pub use calibrated::mark_known;
 pub use changes::{OpenChanges, changes};
 pub use charts::{ChartKind, CourseAxis, UnknownChart};
 pub use circumstances::{circumstances, environment};

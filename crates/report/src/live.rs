@@ -3,11 +3,12 @@
 //! Decides on words. Which cases may have a verdict already is decided by whoever asks. Start at [`live`].
 
 use crate::document::{Block, Chart, Document};
-use crate::figure::{Uncertainty, count, duration, quantity, share, spell};
+use crate::figure::{Uncertainty, about, count, duration, quantity, share, spell};
 use crate::table::{Cell, Column, Columns, Kind};
 use serde_json::json;
 use speedwell_plot::{Bar, BarCategory, BarChart};
 use speedwell_results::store::{LiveLoad, LoadProgress};
+use std::time::Duration;
 
 /// How far a session is.
 #[derive(Debug, Clone, Default)]
@@ -68,7 +69,7 @@ impl LiveState {
         }
         let part = share(self.done as f64 / self.planned as f64);
         let left = self.remaining_ms().map_or_else(String::new, |left| {
-            format!(", about {} left", duration(left))
+            format!(", about {} left", about(Duration::from_millis(left)))
         });
         format!(
             "measuring: {} of {} done ({part}){left}",
@@ -232,10 +233,9 @@ mod tests {
     #[test]
     fn the_rest_takes_as_long_in_proportion_as_what_is_done() {
         assert_eq!(state().remaining_ms(), Some(180_000));
-        assert!(
-            state()
-                .headline()
-                .starts_with("measuring: 56 of 224 runs done (25 %), about 3 min")
+        assert_eq!(
+            state().headline(),
+            "measuring: 56 of 224 runs done (25 %), about 3 min left"
         );
         let begun = LiveState { done: 0, ..state() };
         assert_eq!(begun.remaining_ms(), None);

@@ -4,7 +4,7 @@ use super::files::{self, Written};
 use super::format::{Format, Render, Text};
 use super::unit::UnitChoice;
 use crate::charts::ChartKind;
-use crate::document::Document;
+use crate::document::{Block, Document};
 use crate::table::Audience;
 use anyhow::{Context as _, bail};
 use std::borrow::Cow;
@@ -66,16 +66,50 @@ impl Output {
         }
     }
 
+    /// Adds what `-q` leaves out of standard output. Files have it all the same.
+    pub(crate) fn add_detail(
+        &self,
+        document: &mut Document,
+        detail: impl FnOnce(&Output, &mut Document),
+    ) {
+        self.add_shortened(document, Vec::new, detail);
+    }
+
+    /// Adds what `-q` shortens on standard output, where it shows `short`. Files have the whole.
+    pub(crate) fn add_shortened(
+        &self,
+        document: &mut Document,
+        short: impl FnOnce() -> Vec<Block>,
+        whole: impl FnOnce(&Output, &mut Document),
+    ) {
+        if self.verbosity != Verbosity::Quiet {
+            whole(self, document);
+        } else if self.files.is_empty() {
+            document.extend(short());
+        } else {
+            let of_files = Output {
+                verbosity: Verbosity::Normal,
+                ..self.clone()
+            };
+            let mut detail = Document::default();
+            whole(&of_files, &mut detail);
+            document.push(Block::Shortened {
+                short: short(),
+                whole: Box::new(detail),
+            });
+        }
+    }
+
     /// The document with its tables sorted as requested; tables without that column stay as they are.
-    fn sorted<'d>(&self, document: &'d Document) -> Cow<'d, Document> {
+    fn sorted<'d>(&self, document: Cow<'d, Document>) -> Cow<'d, Document> {
         let Some(sort) = &self.sort else {
-            return Cow::Borrowed(document);
+            return document;
         };
         let (key, descending) = match sort.strip_prefix('-') {
             Some(key) => (key, false),
             None => (sort.as_str(), true),
         };
-        let mut document = document.clone();
+        let mut document = document.into_owned();
         document.for_each_table(&mut |table| {
             table.sort_by(key, descending);
         });
@@ -94,9 +128,9 @@ pub fn print(
     output: &Output,
     stdout: &mut dyn Write,
 ) -> anyhow::Result<Vec<Written>> {
-    check_sort(document, output)?;
-    let document = &*output.sorted(document);
-    let plan = files::plan(document, &output.files)?;
+    check_sort(&document.whole(), output)?;
+    let whole = output.sorted(document.whole());
+    let plan = files::plan(&whole, &output.files)?;
     let render: Box<dyn Render> = match output.format.unwrap_or(Format::Text) {
         Format::Text => Box::new(Text {
             width: output.width,
@@ -105,14 +139,12 @@ pub fn print(
         }),
         other => other.renderer(Vec::new()),
     };
-    match render
-        .render(document, stdout)
-        .and_then(|()| stdout.flush())
-    {
+    let short = output.sorted(document.shortened());
+    match render.render(&short, stdout).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
         other => other.context("cannot write to standard output")?,
     }
-    files::write(document, &plan)
+    files::write(&whole, &plan)
 }
 
 /// Checks that the document can be printed, and written to every requested file.
@@ -120,8 +152,9 @@ pub fn print(
 /// # Errors
 /// As for [`print`], as far as nothing has to be written to find out.
 pub fn check_document(document: &Document, output: &Output) -> anyhow::Result<()> {
-    check_sort(document, output)?;
-    files::plan(document, &output.files).map(drop)
+    let document = document.whole();
+    check_sort(&document, output)?;
+    files::plan(&document, &output.files).map(drop)
 }
 
 fn check_sort(document: &Document, output: &Output) -> anyhow::Result<()> {
@@ -160,7 +193,6 @@ pub fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::Block;
     use crate::table::Cell;
     use crate::table::Column;
     use crate::table::Kind;
@@ -232,6 +264,39 @@ mod tests {
         };
         assert_eq!(printed("change"), "321564987");
         assert_eq!(printed("-change"), "123564789");
+    }
+
+    #[test]
+    fn a_quiet_command_leaves_its_notes_to_files() {
+        let quiet = Output {
+            files: vec!["report.md".into()],
+            verbosity: Verbosity::Quiet,
+            ..Output::default()
+        };
+        let document_for = |output: &Output| {
+            let mut document = Document::new("t");
+            document.push(Block::Headline("faster".into()));
+            output.add_detail(&mut document, |output, document| {
+                assert_ne!(output.verbosity, Verbosity::Quiet);
+                document.push(Block::Note("found by a test".into()));
+            });
+            document
+        };
+        let note = |document: &Document| {
+            let notes = document.blocks.iter();
+            notes
+                .filter(|block| matches!(block, Block::Note(_)))
+                .count()
+        };
+        let document = document_for(&quiet);
+        assert_eq!(note(&document.shortened()), 0);
+        assert_eq!(note(&document.whole()), 1);
+        let without_files = Output {
+            files: Vec::new(),
+            ..quiet
+        };
+        assert_eq!(note(&document_for(&without_files).whole()), 0);
+        assert_eq!(note(&document_for(&Output::default()).shortened()), 1);
     }
 
     #[test]

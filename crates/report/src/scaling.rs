@@ -14,7 +14,7 @@ use speedwell_model::Estimate;
 use speedwell_plot as plot;
 
 /// Visits of one level that differ by more than this share hide where throughput stops growing: the simulations
-/// of docs/why/statistics.md find it less than nine times of ten then.
+/// of docs/why/derivations.md find it less than nine times of ten then.
 const MOST_NOISE: f64 = 0.15;
 
 /// A throughput with as many digits as its interval supports.
@@ -292,4 +292,42 @@ pub fn throughput_chart(label: &str, scaling: &Scaling, y: &str) -> Chart {
         series,
     });
     Chart::new(title, picture)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_analysis::scaling::{Level, scaling};
+
+    /// Two visits of one level that are so far apart that the interval of their mean reaches below zero.
+    fn wild() -> Scaling {
+        let level = |concurrency, throughputs: [f64; 2]| Level {
+            concurrency,
+            throughputs: throughputs.to_vec(),
+            is_spoilt: false,
+        };
+        scaling(&[level(1, [10.0, 590.0]), level(2, [20.0, 700.0])]).unwrap()
+    }
+
+    #[test]
+    fn no_interval_of_a_throughput_reaches_below_zero() {
+        let wild = wild();
+        let knee = wild.answer.at_knee();
+        assert!(knee.interval.unwrap().low < 0.0, "{knee:?}");
+        assert!(throughput_with_error(knee).ends_with("/s (how exact is unknown)"));
+
+        let machines = for_machines("code", "f()", Some(&wild));
+        assert_eq!(machines["interval"][0], 0.0);
+
+        let chart = throughput_chart("f()", &wild, "iterations per second");
+        let plot::Chart::Line(line) = chart.picture else {
+            panic!("{:?}", chart.title)
+        };
+        let lows: Vec<Option<f64>> = line.series[0]
+            .points
+            .iter()
+            .map(|point| point.low)
+            .collect();
+        assert_eq!(lows, [Some(0.0); 2]);
+    }
 }

@@ -1,7 +1,7 @@
 //! What a server is set to: its projects, its tokens, and who did what. The command line and the page say the same.
 
 use crate::document::{Block, Document};
-use crate::figure::{count, moment, spell};
+use crate::figure::{Uncertainty, count, moment, quantity, spell};
 use crate::table::{Cell, Column, Columns, Kind};
 use speedwell_results::store::{AuditLine, StoredToken};
 
@@ -82,7 +82,8 @@ pub fn projects_served(projects: &[ServedProject]) -> Document {
     });
     columns.add(Column::figure("bytes", "file"), |project| {
         project.bytes.map_or_else(Cell::default, |bytes| {
-            Cell::value(bytes).shown(format!("{:.1} MB", bytes as f64 / 1e6))
+            let words = quantity(bytes as f64, "B", Uncertainty::Unknown);
+            Cell::value(bytes).shown(words)
         })
     });
     if projects.iter().any(|project| project.forge.is_some()) {
@@ -186,4 +187,44 @@ pub fn audit(lines: &[AuditLine]) -> Document {
     });
     document.push(Block::Table(columns.table("audit", lines)));
     document
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Render as _, Text};
+    use speedwell_results::store::Scope;
+
+    /// Uses are kept by the hour; one cannot be before the token was made.
+    #[test]
+    fn a_token_is_not_used_before_it_was_made() {
+        const HOUR_MS: i64 = 3_600_000;
+        let token = |used: i64| StoredToken {
+            id: "ab12".into(),
+            digest: Vec::new(),
+            name: "ci".into(),
+            scopes: vec![Scope::Push],
+            project: None,
+            branches: None,
+            machines: None,
+            created_unix_ms: 20 * HOUR_MS + 1_800_000,
+            expires_unix_ms: None,
+            used_unix_ms: Some(used * HOUR_MS),
+            revoked_unix_ms: None,
+        };
+        let mut bytes = Vec::new();
+        let document = tokens(&[token(20), token(22)], 30 * HOUR_MS);
+        Text::default().render(&document, &mut bytes).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let times: Vec<&str> = text
+            .lines()
+            .flat_map(|line| {
+                line.match_indices("1970-01-01 ")
+                    .map(|(at, day)| &line[at + day.len()..at + day.len() + 5])
+            })
+            .collect();
+        assert_eq!(times, ["20:30", "20:30", "20:30", "22:00"], "{text}");
+        // All of them in one zone, which each header names.
+        assert_eq!(text.matches("(UTC").count(), 2, "{text}");
+    }
 }

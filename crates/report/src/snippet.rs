@@ -9,9 +9,11 @@ use crate::document::{Block, Document};
 use crate::figure::{quantity, uncertainty_of};
 use crate::scaling;
 use crate::table::{Cell, Column, Columns, Kind, Table};
-use speedwell_analysis::scaling::Standing;
+use crate::unit::Scale;
+use speedwell_analysis::scaling::{Scaling, Standing};
 use speedwell_analysis::snippet::{MOST_DISTURBANCE, SnippetFigures, SnippetLevels};
 use speedwell_analysis::{Findings, LayoutSpread};
+use speedwell_model::Estimate;
 
 /// Said below the table of figures.
 const EXPLANATION: &str = "median, p5: time of an iteration and worker in the median batch and in the one that a \
@@ -59,8 +61,10 @@ pub fn document(
     if has_times || findings.comparisons.is_empty() {
         document.extend(aside(figures_alone, is_quiet));
     }
-    if !is_quiet && has_times {
-        document.push(Block::Note(explanation(figures)));
+    if has_times {
+        output.add_detail(&mut document, |_, document| {
+            document.push(Block::Note(explanation(figures)));
+        });
     }
     if findings.comparisons.is_empty() {
         document.append(failures(&findings.failures, output.verbosity));
@@ -109,15 +113,17 @@ pub fn search(levels: &[SnippetLevels], findings: &Findings, output: &Output) ->
             document.push(Block::Headline(scaling::headline(&one.label, known, None)));
         }
         document.push(Block::Table(levels_table(one)));
-        if output.verbosity != Verbosity::Quiet {
+        output.add_detail(&mut document, |_, document| {
             let law = one.scaling.as_ref().map(scaling::sentence);
             document.extend(law.map(Block::Note));
-            document.extend(hindrance(one).map(Block::Note));
-        }
+            let scaling = one.scaling.as_ref();
+            let hindrance = scaling.and_then(|scaling| hindrance(&one.language, scaling));
+            document.extend(hindrance.map(Block::Note));
+        });
     }
-    if output.verbosity != Verbosity::Quiet {
+    output.add_detail(&mut document, |_, document| {
         document.push(Block::Note(SEARCHED.into()));
-    }
+    });
     document.append(failures(&findings.failures, output.verbosity));
     for one in levels {
         if let Some(known) = &one.scaling {
@@ -132,14 +138,15 @@ pub fn search(levels: &[SnippetLevels], findings: &Findings, output: &Output) ->
     document
 }
 
-/// Where several workers give less than one: which tool finds what they wait for.
-fn hindrance(one: &SnippetLevels) -> Option<String> {
-    let hindered = one.scaling.as_ref()?.hindered()?;
-    let tool = match one.language.as_str() {
-        "erlang" | "elixir" => {
-            "lcnt names the lock that they wait for (an emulator that counts: erl -emu_type lcnt, then lcnt:collect() and \
-             lcnt:conflicts())"
-        }
+/// What names the locks that processes of Erlang wait for.
+pub const ERLANG_LOCKS: &str = "lcnt names the lock that they wait for (an emulator that counts: erl -emu_type lcnt, then \
+                                lcnt:collect() and lcnt:conflicts())";
+
+/// A sentence where several workers give less than one: which tool finds what they wait for.
+pub fn hindrance(language: &str, scaling: &Scaling) -> Option<String> {
+    let hindered = scaling.hindered()?;
+    let tool = match language {
+        "erlang" | "elixir" => ERLANG_LOCKS,
         _ => {
             "perf lock contention names the lock that they wait for, and perf c2c the cache line that they share"
         }
@@ -150,7 +157,8 @@ fn hindrance(one: &SnippetLevels) -> Option<String> {
     ))
 }
 
-/// `sum(range(10)): 231 ns an iteration, 4.3 M/s (6 runs).`
+/// `sum(range(10)): 231 ns [228, 236] an iteration (6 runs).` The throughput in the table is that of the mean, so it is no
+/// other spelling of this time.
 fn sentence(one: &SnippetFigures) -> String {
     let label = &one.label;
     let runs = crate::figure::count(one.runs, "run", "runs");
@@ -158,16 +166,26 @@ fn sentence(one: &SnippetFigures) -> String {
         Some(count) if count > 1 => format!(" with {count} workers"),
         _ => String::new(),
     };
+    if let Some(time) = one.time_median_ns {
+        let time = with_interval(&time);
+        return format!("{label}: {time} an iteration{workers} ({runs}).");
+    }
     let rate = one
         .per_s
         .map_or(String::new(), |per_s| format!(", {}", rate(per_s)));
-    match one.time_median_ns {
-        Some(time) => {
-            let time = quantity(time.value, "ns", uncertainty_of(&time));
-            format!("{label}: {time} an iteration{workers}{rate} ({runs}).")
-        }
-        None => format!("{label}: too few iterations for a median{rate} ({runs})."),
+    format!("{label}: too few iterations for a median{rate} ({runs}).")
+}
+
+/// `231 ns [228, 236]`; without an interval where there is none.
+fn with_interval(time_ns: &Estimate) -> String {
+    let scale = Scale::fitting("ns", &[time_ns.value], None);
+    let place = scale.place(time_ns.value, uncertainty_of(time_ns));
+    let value = scale.full(time_ns.value, place);
+    if time_ns.low >= time_ns.high {
+        return value;
     }
+    let [low, high] = [time_ns.low, time_ns.high].map(|end| scale.bare(end, place));
+    format!("{value} [{low}, {high}]")
 }
 
 fn time_cell(ns: Option<f64>) -> Cell {
@@ -307,4 +325,37 @@ fn level_columns() -> Columns<Row> {
         scaling::standing_cell(standing.as_ref(), *is_knee)
     });
     columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_headline_has_one_estimate_with_its_interval() {
+        let mut one = SnippetFigures {
+            label: "f(x)".into(),
+            concurrency: Some(2),
+            runs: 6,
+            time_median_ns: Some(Estimate {
+                value: 5.4,
+                low: 5.31,
+                high: 5.52,
+            }),
+            time_p5_ns: None,
+            // The mean says 8.26 ns, or 121 M/s of each worker: another estimate.
+            time_ns: Some(8.26),
+            per_s: Some(242e6),
+            disturbance: Some(1.53),
+            cpu_ns: None,
+            own_cpu_ns: None,
+            shell_ns: None,
+            is_folded: false,
+        };
+        let expected = "f(x): 5.40 ns [5.31, 5.52] an iteration with 2 workers (6 runs).";
+        assert_eq!(sentence(&one), expected);
+        one.time_median_ns = None;
+        let expected = "f(x): too few iterations for a median, 242 M/s (6 runs).";
+        assert_eq!(sentence(&one), expected);
+    }
 }

@@ -1,7 +1,7 @@
 //! A parameter study as a table: one block of rows per line, one row per x value, with the step from
 //! the value before and the scaling exponents.
 
-use super::output::{Output, Verbosity};
+use super::output::Output;
 use super::unit::Scale;
 use crate::case_labels::{distinct, parameters};
 use crate::charts;
@@ -29,9 +29,9 @@ pub fn study(study: &Study, log: bool, output: &Output) -> anyhow::Result<Docume
     if let Some(sentence) = aggregated(study) {
         document.push(Block::Paragraph(sentence));
     }
-    if output.verbosity != Verbosity::Quiet {
+    output.add_detail(&mut document, |_, document| {
         document.push(Block::Note(explanation(study)));
-    }
+    });
     let chart = charts::of_study(study, output.chart, output.unit, log)?;
     document.push_charts([chart]);
     document.attach("exponents", exponents(study));

@@ -34,8 +34,10 @@ pub fn summary(summaries: &[CaseSummary], output: &Output) -> Document {
     for section in sections(summaries) {
         document.push(Block::Table(table(&section, output)));
     }
-    if output.verbosity != Verbosity::Quiet && !summaries.is_empty() {
-        document.push(Block::Note(EXPLANATION.into()));
+    if !summaries.is_empty() {
+        output.add_detail(&mut document, |_, document| {
+            document.push(Block::Note(EXPLANATION.into()));
+        });
     }
     document
 }
@@ -347,8 +349,8 @@ pub fn prepare<'a>(
         None
     };
     let line = |summary: &&'a CaseSummary| {
-        let own = || Scale::fitting(&summary.metric.unit, &[summary.center.value], choice);
-        let scale = common.clone().unwrap_or_else(own);
+        let (own, _) = scale_and_place(summary, choice);
+        let scale = common.clone().unwrap_or(own);
         let notes = summary.notes.iter().map(|note| footnotes.mark(note));
         Line {
             summary,
@@ -374,10 +376,23 @@ fn uncertainty(summary: &CaseSummary) -> Uncertainty {
     }
 }
 
+/// The scale of a summary by itself, and the place at which its center is rounded there.
+pub(crate) fn scale_and_place(summary: &CaseSummary, choice: Option<UnitChoice>) -> (Scale, i32) {
+    let (unit, center) = (&summary.metric.unit, summary.center.value);
+    let known = uncertainty(summary);
+    let scale = Scale::fitting(unit, &[center], choice);
+    let scale = scale.keeping_counts(unit, [(center, known)], choice);
+    let place = scale.place(center, known);
+    (scale, place)
+}
+
 fn common_scale(section: &[&CaseSummary], choice: Option<UnitChoice>) -> Option<Scale> {
     let unit = &section.first()?.metric.unit;
     let centres = section.iter().map(|summary| summary.center.value);
-    Scale::common(unit, centres, choice)
+    let scale = Scale::common(unit, centres, choice)?;
+    let figures = section.iter();
+    let figures = figures.map(|summary| (summary.center.value, uncertainty(summary)));
+    Some(scale.keeping_counts(unit, figures, choice))
 }
 
 /// Time per iteration and worker: the workers that share a throughput are counted by the parameter
@@ -401,8 +416,7 @@ fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Opti
 
 /// The answer of a single summary: `g/a.js: 1.234 M/s [1.221, 1.240], 810 ns per iteration`.
 pub fn sentence(summary: &CaseSummary, choice: Option<UnitChoice>) -> String {
-    let scale = Scale::fitting(&summary.metric.unit, &[summary.center.value], choice);
-    let place = scale.place(summary.center.value, uncertainty(summary));
+    let (scale, place) = scale_and_place(summary, choice);
     let mut sentence = format!(
         "{}: {}",
         summary.case.benchmark,

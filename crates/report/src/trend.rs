@@ -8,7 +8,7 @@ use crate::charts::CourseAxis;
 use crate::document::{Block, Document};
 use crate::figure::{Uncertainty, count, moment, quantity, share, uncertainty_of};
 use crate::gallery::Courses;
-use crate::output::{Output, Verbosity};
+use crate::output::Output;
 use crate::table::{Cell, Column, Columns, Kind, number};
 use serde_json::{Value, json};
 use speedwell_analysis::history::{History, SeriesTrend};
@@ -40,9 +40,9 @@ pub fn trend(history: &History, axis: CourseAxis, listed: usize, output: &Output
             )],
         });
         document.extend(changes::table(series, history).map(Block::Table));
-        if output.verbosity != Verbosity::Quiet {
+        output.add_detail(&mut document, |_, document| {
             document.extend(notes(series).into_iter().map(Block::Note));
-        }
+        });
     }
     document.attach("line", json!(history.branch()));
     document.attach(
@@ -80,7 +80,8 @@ fn headline(series: &SeriesTrend) -> String {
     )
 }
 
-fn figure(value: &Estimate, metric: &Metric) -> String {
+/// The figure of a level, with the digits that its band supports.
+pub(crate) fn figure(value: &Estimate, metric: &Metric) -> String {
     quantity(value.value, &metric.unit, uncertainty_of(value))
 }
 
@@ -117,9 +118,13 @@ fn notes(series: &SeriesTrend) -> Vec<String> {
         ));
     }
     if let Some(ratio) = trend.first_beyond {
+        let place = if ratio.is_finite() {
+            format!("at {} of their median", share(ratio))
+        } else {
+            "whose median is 0".to_owned()
+        };
         notes.push(format!(
-            "The newest point lies beyond all of the last 40, at {} of their median: worth measuring again, nothing more.",
-            share(ratio)
+            "The newest point lies beyond all of the last 40, {place}: worth measuring again, nothing more."
         ));
     }
     for &index in &trend.new_work {

@@ -3,7 +3,7 @@
 
 use crate::document::{Block, Document};
 use crate::figure::{count, duration};
-use crate::output::{Output, Verbosity};
+use crate::output::Output;
 use crate::table::{Cell, Column, Columns, Emphasis, Kind, Row};
 use serde_json::json;
 use speedwell_model::quote;
@@ -51,18 +51,24 @@ pub struct TunedMachine {
 
 /// The report of all knobs; before anything is changed it says what each is good for.
 pub fn knobs(knobs: &[KnobLine], is_plan: bool, output: &Output) -> Document {
-    let columns = knob_columns();
-    let is_quiet = output.verbosity == Verbosity::Quiet;
-    let mut rows = Vec::new();
-    for knob in knobs {
-        rows.push(columns.row(knob));
-        let remark = remark(knob, is_plan);
-        if !remark.is_empty() && !is_quiet {
-            rows.push(Row::Remark(format!("→ {remark}")));
+    let table = |has_remarks: bool| {
+        let columns = knob_columns();
+        let mut rows = Vec::new();
+        for knob in knobs {
+            rows.push(columns.row(knob));
+            let remark = remark(knob, is_plan);
+            if has_remarks && !remark.is_empty() {
+                rows.push(Row::Remark(format!("→ {remark}")));
+            }
         }
-    }
+        Block::Table(columns.table_of_rows("knobs", rows))
+    };
     let mut document = Document::new("knobs");
-    document.push(Block::Table(columns.table_of_rows("knobs", rows)));
+    output.add_shortened(
+        &mut document,
+        || vec![table(false)],
+        |_, document| document.push(table(true)),
+    );
     let settings = knobs
         .iter()
         .flat_map(|knob| knob.settings.iter().map(move |one| (knob, one)));

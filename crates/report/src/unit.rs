@@ -98,6 +98,15 @@ fn normal(symbol: &str) -> &str {
     }
 }
 
+/// How a unit without scaling is shown. Micro is `µ` everywhere.
+fn unscaled(unit: &str) -> String {
+    match unit.strip_prefix("us/") {
+        _ if unit == "1" => String::new(),
+        Some(work) => format!("µs/{work}"),
+        None => unit.to_owned(),
+    }
+}
+
 fn find(symbol: &str) -> Option<&'static Unit> {
     let symbol = normal(symbol.trim());
     UNITS.iter().find(|unit| unit.symbol == symbol)
@@ -149,6 +158,8 @@ pub struct Scale {
     pub symbol: String,
     /// Stored units in one shown unit.
     pub stored_per_shown: f64,
+    /// Whether figures count things: their unit is no time, size or rate.
+    pub is_count: bool,
 }
 
 impl Scale {
@@ -156,10 +167,10 @@ impl Scale {
     /// which the smallest figure still is a whole one. A `choice` that fits wins.
     pub fn fitting(stored_unit: &str, figures: &[f64], choice: Option<UnitChoice>) -> Scale {
         let Some(stored) = find(stored_unit) else {
-            let symbol = if stored_unit == "1" { "" } else { stored_unit };
             return Scale {
-                symbol: symbol.to_owned(),
+                symbol: unscaled(stored_unit),
                 stored_per_shown: 1.0,
+                is_count: !stored_unit.contains('/'),
             };
         };
         let chosen = choice
@@ -169,6 +180,7 @@ impl Scale {
         Scale {
             symbol: shown.symbol.to_owned(),
             stored_per_shown: shown.base_units / stored.base_units,
+            is_count: false,
         }
     }
 
@@ -299,5 +311,6 @@ mod tests {
             ("allocations", 5.0)
         );
         assert_eq!(Scale::fitting("1", &[5.0], None).symbol, "");
+        assert_eq!(Scale::fitting("us/op", &[5.0], None).symbol, "µs/op");
     }
 }

@@ -7,7 +7,7 @@ use crate::charts::{axis, labels};
 use crate::comparison;
 use crate::document::{Block, Chart, Document};
 use crate::figure::{Uncertainty, count, place, quantity, setting, share, spell, uncertainty_of};
-use crate::output::{Output, Verbosity};
+use crate::output::Output;
 use crate::table::{Cell, Column, Columns, Emphasis, Kind, Table};
 use crate::unit::Scale;
 use serde_json::Value;
@@ -29,13 +29,13 @@ pub fn warmup(found: &WarmupFindings, machine: &Environment, output: &Output) ->
     for sentence in compared(found, &names) {
         document.push(Block::Paragraph(sentence));
     }
-    if output.verbosity != Verbosity::Quiet {
+    output.add_detail(&mut document, |_, document| {
         document.push(Block::Paragraph(of_machine(found, machine)));
-    }
+    });
     document.push(Block::Table(cases_table(found, &names)));
-    if output.verbosity != Verbosity::Quiet {
+    output.add_detail(&mut document, |_, document| {
         document.push(Block::Note(explanation(found)));
-    }
+    });
     if !found.findings.comparisons.is_empty() {
         let compared = comparison::comparison(&found.findings, output);
         document.blocks.push(Block::Appendix {

@@ -4,8 +4,10 @@
 //! programs and Speedwell's own JSON Lines. [`spool`] is the log a fleet machine writes while it
 //! measures. [`foreign`] parses the output of other programs into plain figures and knows nothing
 //! of sessions.
+//! [`output_files`] keeps results from being written over what they are made of.
 
 pub mod foreign;
 pub mod formats;
+pub mod output_files;
 pub mod spool;
 pub mod store;

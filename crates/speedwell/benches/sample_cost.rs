@@ -1,13 +1,14 @@
-//! What samples cost, as multiples of the bare start of Node.js (`node -e 0`): whole processes of this program, and
-//! the process of a sample by itself.
+//! Cost of samples, as multiples of a bare start of Node.js (`node -e 0`): whole processes of this
+//! program, and the process of a single sample.
 //!
-//!     cargo bench -p speedwell --bench sample_cost
+//! cargo bench -p speedwell --bench sample_cost
 //!
-//! All subjects are measured in the same rounds, in turn, and compared by their medians. CPU time is that of a process
-//! and of all that it started. A Node core checkout named by SPEEDWELL_NODE_CORE adds one of its scripts with the
-//! folder's own common.js, and `as run.js` beside the original. SPEEDWELL_ROUNDS sets the number of rounds.
+//! All subjects are measured alternately in the same rounds, and compared by their medians. CPU
+//! time includes child processes. A Node core checkout named by SPEEDWELL_NODE_CORE adds one of its
+//! scripts with the folder's own common.js, and `as run.js` beside the original. SPEEDWELL_ROUNDS
+//! sets the number of rounds.
 
-// A bench that cannot go on has nothing to print.
+// A benchmark that cannot continue has nothing to print.
 #![allow(clippy::expect_used)]
 
 use speedwell_harness::discover::{Selection, read, sources};
@@ -22,7 +23,7 @@ const ROUNDS: usize = 40;
 /// Wall and CPU time of one process, in seconds.
 type Cost = (f64, f64);
 
-/// What is measured in each round.
+/// Measured in each round.
 struct Subject {
     name: &'static str,
     perform: Box<dyn Fn() -> Cost>,
@@ -103,7 +104,7 @@ fn subjects(cache: &Path, core: Option<&Path>) -> Vec<Subject> {
         .concat();
         ours(cache, &words)
     };
-    // What is forgotten in each round has a cache of its own, lest the others lose what they remember.
+    // The subject that starts cold in each round has its own cache, so that the others keep theirs.
     let forgetful = cache.join("forgetful");
     let (first, described) = (
         run(&forgetful, "bytes=64"),
@@ -154,10 +155,10 @@ fn ours(cache: &Path, words: &[&str]) -> Spec {
     spec.env("XDG_CACHE_HOME", cache.to_string_lossy())
 }
 
-/// The cost of a process that has to succeed.
+/// Measures the cost of a process that must succeed.
 fn cost(spec: &Spec) -> Cost {
     let mut spec = spec.clone();
-    // With further certificates to read, Node.js takes three times as long to start.
+    // Additional certificates would triple the start time of Node.js.
     spec.unset.push("NODE_EXTRA_CA_CERTS".into());
     let outcome = run(&spec, &mut ()).expect("the program can be started");
     assert_eq!(outcome.ended, Ended::Exit(0), "{}", outcome.stderr.text());
@@ -186,7 +187,7 @@ fn job(file: &Path, sets: &[(&str, &str)]) -> Job {
     suite.jobs.into_iter().next().expect("it has a case")
 }
 
-/// The cost of the process of one sample, without ours.
+/// Measures the process of one sample, without ours.
 fn sample(job: &Job) -> Cost {
     let variant = Variant {
         environment: vec![("NODE_EXTRA_CA_CERTS".into(), String::new())],

@@ -1,7 +1,7 @@
-//! What storing costs: 100,000 samples as a fast benchmark gives them (one per process, a
-//! transaction each) and as a slow one does (a hundred per process), stored and read back.
+//! Cost of storing 100,000 samples as from a fast benchmark (one per process and transaction) and
+//! as from a slow one (a hundred per process), and of reading them back.
 //!
-//! Prints CPU time of this process, because wall time depends on the disk and on the neighbours.
+//! Prints the CPU time of this process, because wall time depends on the disk and on other tenants.
 
 use rustix::time::{ClockId, clock_gettime};
 use speedwell_model::{

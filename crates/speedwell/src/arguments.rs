@@ -1,7 +1,8 @@
-//! Parses the command line, and answers arguments that are refused.
+//! Parses the command line and reports parse errors.
 //!
-//! Decides what clap's own answers lack: the short help, suggestions for short names, and that nothing hidden is
-//! suggested. It does not know what any command does. Start at [`parse`].
+//! Replaces what clap would print where that is not good enough: the short help, suggestions for
+//! short names, and suggestions of hidden items. It does not know what any command does. Start at
+//! [`parse`].
 
 use super::{CommandLine, Status, output_files, short_help, status};
 use clap::builder::StyledStr;
@@ -11,14 +12,14 @@ use speedwell_model::nearest;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 
-/// Parses the command line and checks that its files do not contradict each other. Prints help and errors itself; the exit
-/// status is then all that is left.
+/// Parses the command line and checks that its files do not conflict. Prints help and errors
+/// itself; returns the exit status in that case.
 pub(super) fn parse(arguments: &[OsString]) -> Result<CommandLine, Status> {
     if let Some(argument) = arguments
         .iter()
         .find(|argument| argument.to_str().is_none())
     {
-        // Names of cases, sessions and files are kept as text.
+        // Names of cases, sessions and files are stored as text.
         status::tell(&anyhow::anyhow!(
             "the argument {argument:?} is not UTF-8\nhint: rename the file"
         ));
@@ -27,7 +28,7 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<CommandLine, Status> {
     let name = arguments.get(1).and_then(|name| name.to_str());
     let mut grammar = CommandLine::command();
     if name == Some("as") && arguments.get(2).is_some_and(|tool| !is_option(tool)) {
-        // What follows the name of a tool belongs to the tool, its '-h' and '--version' too.
+        // Everything after the tool's name belongs to the tool, including '-h' and '--version'.
         grammar = grammar.mut_subcommand("as", |tool| {
             tool.disable_help_flag(true).disable_version_flag(true)
         });
@@ -36,7 +37,7 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<CommandLine, Status> {
         grammar.find_subcommand(name).is_none() && name != "--version" && name != "-V"
     });
     if lists_commands {
-        // The list of all commands says what each of them does.
+        // The list of all commands needs their descriptions.
         grammar.build();
     }
     let matched = grammar
@@ -62,7 +63,8 @@ fn is_option(argument: &OsString) -> bool {
     argument.to_string_lossy().starts_with('-')
 }
 
-/// The innermost command that was typed. It alone has been described, for which it got its full name.
+/// Returns the innermost typed command: the only one that clap has built, and so the only one with
+/// a full name.
 fn typed_command(grammar: &Command) -> &Command {
     let mut command = grammar;
     while let Some(inner) = command
@@ -74,9 +76,9 @@ fn typed_command(grammar: &Command) -> &Command {
     command
 }
 
-/// Prints the help, or what is wrong.
+/// Prints the help or the error, and returns the exit status.
 fn answer_refused(mut error: clap::Error, command: &Command, arguments: &[OsString]) -> Status {
-    // Where nobody is left to read it, nothing is lost.
+    // Write errors are ignored: nobody is reading.
     let _ = match error.kind() {
         ErrorKind::DisplayHelp if !asks_for_long_help(arguments) => {
             status::say(for_stdout(&short_help::of(command)))
@@ -97,7 +99,7 @@ fn answer_refused(mut error: clap::Error, command: &Command, arguments: &[OsStri
     }
 }
 
-/// Whether `--help` or the command `help` was typed, and not only `-h`.
+/// Returns whether `--help` or the command `help` was typed, rather than `-h`.
 fn asks_for_long_help(arguments: &[OsString]) -> bool {
     let is_command = arguments
         .iter()
@@ -107,7 +109,7 @@ fn asks_for_long_help(arguments: &[OsString]) -> bool {
     is_command || arguments.iter().any(|argument| argument == "--help")
 }
 
-/// The text as standard output shows it: with colors on a terminal only, and not with `NO_COLOR`.
+/// Renders text for standard output: with colors only on a terminal without `NO_COLOR`.
 fn for_stdout(text: &StyledStr) -> String {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     if std::io::stdout().is_terminal() && !no_color {
@@ -117,7 +119,8 @@ fn for_stdout(text: &StyledStr) -> String {
     }
 }
 
-/// Suggests a command of nearly that name where clap finds none: it sees nothing alike in words as short as `rn`.
+/// Suggests a similarly named command where clap finds none: it misses typos in names as short as
+/// `rn`.
 fn suggest_command(error: &mut clap::Error, command: &Command) {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
         return;
@@ -138,8 +141,8 @@ fn suggest_command(error: &mut clap::Error, command: &Command) {
     }
 }
 
-/// Replaces the suggestion of a hidden option by a visible one that is nearly alike, if there is one, and that of a
-/// hidden name of an option by its usual name.
+/// Replaces a suggested hidden option by a similar visible one, if there is one, and a suggested
+/// hidden alias by the option's main name.
 fn suggest_visible_option(error: &mut clap::Error, command: &Command) {
     let Some(ContextValue::String(suggested)) = error.get(ContextKind::SuggestedArg) else {
         return;

@@ -29,13 +29,14 @@ pub struct AsArgs {
     arguments: Vec<String>,
 }
 
-/// Hands over to the drop-in.
+/// Runs the drop-in replacement.
 ///
 /// # Errors
-/// None: drop-ins tell their own.
+/// Only if the current directory cannot be determined: drop-ins report their own errors.
 pub fn run(args: AsArgs) -> anyhow::Result<Status> {
     let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-    // Rewritten lines are for people: not when the rows themselves appear on the terminal.
+    // Rewritten progress lines are for people, and would mix with rows printed to the same
+    // terminal.
     let shown = stderr.is_terminal() && !stdout.is_terminal();
     let mut console = Console {
         stdin: &mut stdin.lock(),

@@ -1,6 +1,6 @@
-//! `speedwell backfill`: points for revisions that nobody measured in their time.
+//! `speedwell backfill`: measures old revisions that have no point in the history.
 //!
-//! Decides on the options; `measure::backfill` measures. Start at [`run`].
+//! Handles the options; `measure::backfill` measures. Start at [`run`].
 
 use super::options::{
     BuildArgs, ExecutionArgs, MachineArgs, OriginArgs, OutputArgs, SamplingArgs, SelectionArgs,
@@ -84,7 +84,8 @@ fn parse_points(text: &str) -> Result<usize, String> {
 /// Measures, and reports which revisions have points.
 ///
 /// # Errors
-/// A range that is none, a newest revision that cannot be measured, a store that cannot be written.
+/// Returns an error for an invalid range, a newest revision that cannot be measured, or a store
+/// that cannot be written.
 pub fn run(args: BackfillArgs) -> anyhow::Result<Status> {
     args.output.check(Subject::Backfill)?;
     ensure!(

@@ -1,6 +1,7 @@
-//! `speedwell bisect`: which revision changed a benchmark.
+//! `speedwell bisect`: finds the revision that changed a benchmark.
 //!
-//! Decides on the options; `measure::bisect` measures what `analysis::bisect` says. Start at [`run`].
+//! Handles the options; `measure::bisect` measures the revisions that `analysis::bisect` chooses.
+//! Start at [`run`].
 
 use super::options::{
     BuildArgs, ExecutionArgs, MachineArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,
@@ -106,10 +107,11 @@ pub struct BisectArgs {
     machine: MachineArgs,
 }
 
-/// Searches, and reports what was found.
+/// Searches and reports the result.
 ///
 /// # Errors
-/// A range that is none, targets that are not one case, an end that cannot be built, a store that cannot be written.
+/// Returns an error for an invalid range, targets that are not exactly one case, an end that cannot
+/// be built, or a store that cannot be written.
 pub fn run(args: BisectArgs) -> anyhow::Result<Status> {
     args.output.check(Subject::Bisection)?;
     let mut store = args.store.open()?;

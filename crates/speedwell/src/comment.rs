@@ -1,7 +1,7 @@
-//! `speedwell comment`: the answer as the one comment of a pull request, and as the status of its commit.
+//! `speedwell comment`: posts the result as a pull-request comment and as a commit status.
 //!
-//! Decides what is said where. That a forge refuses is a warning and never a failure, since the results are kept; how a
-//! comment is found again is decided in `speedwell_forge`. Start at [`run`].
+//! Decides what is posted where. A refused post is a warning, never a failure, because the results
+//! are stored anyway. `speedwell_forge` finds the existing comment. Start at [`run`].
 
 use super::options::{ComparisonArgs, SelectionArgs, StoreArgs, variable};
 use super::pull_answer::{self, Answer};
@@ -24,7 +24,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long git may take.
+/// Timeout of a git command.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// Say in a comment on a pull request what a comparison shows, and keep that one comment up to date
@@ -82,10 +82,11 @@ pub struct CommentArgs {
     store: StoreArgs,
 }
 
-/// Comments.
+/// Posts the comment, and the commit status if requested.
 ///
 /// # Errors
-/// No pull request, no token, or nothing to compare, which is said in the comment as well.
+/// Returns an error if there is no pull request, no token, or nothing to compare. The comment
+/// reports the last, too.
 pub fn run(args: CommentArgs) -> anyhow::Result<Status> {
     let origin = environment::origin(Path::new("."), &OriginRequest::default());
     let link = args.link.clone();
@@ -141,7 +142,7 @@ fn token(args: &CommentArgs, place: &Place) -> anyhow::Result<Token> {
     Ok(Token::new(found))
 }
 
-/// Markdown as it is.
+/// Builds an answer from the user's own Markdown.
 fn of_text(path: &Path) -> anyhow::Result<Answer> {
     let mut body = String::new();
     let read = if path == Path::new("-") {
@@ -166,12 +167,13 @@ fn of_text(path: &Path) -> anyhow::Result<Answer> {
     })
 }
 
-/// The comparison, or why there is none; in either case with the time of the newest result, as far as that is known.
+/// Builds the comparison, or the reason why there is none, with the time of the newest result if it
+/// is known.
 fn answer(args: &CommentArgs) -> Answer {
     let mut started = None;
     compare(args, &mut started).unwrap_or_else(|failure| {
         let mut answer = pull_answer::not_compared(failure);
-        let at_unix_ms = started.and_then(|at| u64::try_from(at).ok());
+        let at_unix_ms = started.map(pull_answer::measured_at);
         answer.stamp.at_unix_ms = at_unix_ms.unwrap_or(answer.stamp.at_unix_ms);
         answer
     })
@@ -188,8 +190,9 @@ fn compare(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Result<Answ
     })
 }
 
-/// The sources that were typed; without any, the newest session, with what its branch left where it compares nothing itself.
-/// `started` is when the newest one began, also where another one cannot be read.
+/// Reads the given sources; by default the newest session, together with @base if it has a single
+/// variant. Sets `started` to the start time of the newest source, even if another source cannot be
+/// read.
 fn read(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Result<Vec<Source>> {
     let selection = args.selection.selection(&[], Trial::No)?;
     let mut read = |words: &[String]| {
@@ -202,7 +205,7 @@ fn read(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Result<Vec<Sou
     if let Some((newest, _)) = args.sources.split_last() {
         let found = read(&args.sources);
         if found.is_err() && newest != "-" {
-            // Only for its time.
+            // Read for its start time only.
             let _ = read(std::slice::from_ref(newest));
         }
         return found;
@@ -217,7 +220,7 @@ fn read(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Result<Vec<Sou
     read(&["@base".to_owned(), "@latest".to_owned()])
 }
 
-/// Posts it, and reports on stderr what happened.
+/// Posts the update and reports on stderr what happened.
 fn post(client: &Client, place: &Place, args: &CommentArgs, answer: &Answer, link: Option<String>) {
     let project = place.repository.rsplit('/').next().unwrap_or_default();
     let context = format!("speedwell/{}", args.check);
@@ -265,7 +268,8 @@ fn post(client: &Client, place: &Place, args: &CommentArgs, answer: &Answer, lin
     }
 }
 
-/// Keeps what was said beside the sessions, where these are kept; a comment that was posted is posted all the same.
+/// Records the posted comment in the store. Failing to do so is only a warning, because the comment
+/// is posted.
 fn keep(place: &Place, args: &CommentArgs, answer: &Answer) {
     let comment = PostedComment {
         forge: place.forge.to_string(),
@@ -284,7 +288,7 @@ fn keep(place: &Place, args: &CommentArgs, answer: &Answer) {
     }
 }
 
-/// Which of two revisions is newer, where one leads to the other.
+/// Orders two revisions by age if one is an ancestor of the other.
 fn order(one: &str, other: &str) -> Option<Ordering> {
     let git = Git::at(Path::new("."), LIMIT);
     let (one, other) = (git.commit_id(one)?, git.commit_id(other)?);

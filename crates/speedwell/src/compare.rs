@@ -37,7 +37,7 @@ use std::path::Path;
 #[command(
     mut_arg("targets", |arg| arg.value_name("SOURCE|TARGET").help(
         "Results or programs to compare; with --old, what to measure")),
-    // An argument that is changed goes to the end of the list, where what follows '--' must be.
+    // mut_arg moves an argument to the end of the list, where the one after '--' must be.
     mut_arg("arguments", |arg| arg),
     after_help = "Examples:
   speedwell compare --old ./node-18 --new ./node-22 string_decoder
@@ -55,10 +55,11 @@ pub struct CompareArgs {
     measuring: RunArgs,
 }
 
-/// Compares.
+/// Compares the sources, measuring programs first.
 ///
 /// # Errors
-/// Sources that cannot be read or have nothing in common, wrong words.
+/// Returns an error for sources that cannot be read or have nothing in common, and for invalid
+/// options.
 pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
     let args = args.measuring;
     if args.variants.old.is_some() || !args.variants.variant.is_empty() {
@@ -110,7 +111,6 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
     mixed(&operands, &measured, word.as_deref(), &args)
 }
 
-/// Measures programs against each other.
 fn measure_sides(sides: &[Side], word: Option<&str>, args: &RunArgs) -> anyhow::Result<Status> {
     if let [only] = sides {
         let name = &only.variant.name;
@@ -129,7 +129,7 @@ fn plans(sides: &[Side], word: Option<&str>, args: &RunArgs) -> anyhow::Result<P
     Plans::of_sides(sides, word, &selection, &args.plan()?)
 }
 
-/// Measures the programs, then compares them with the results.
+/// Measures the programs, then compares them with the stored results.
 fn mixed(
     operands: &[Operand],
     sides: &[Side],
@@ -146,7 +146,7 @@ fn mixed(
     if args.execution.list || args.execution.test {
         return run::execute(plans, &mut store, &task);
     }
-    // Results that cannot be read are found before anything is measured, not after.
+    // Read the results first, so that unreadable ones are reported before anything is measured.
     let selection = args.selection.selection(&[], Trial::No)?;
     let mut others: Vec<Option<Source>> = Vec::new();
     for operand in operands {
@@ -176,7 +176,6 @@ fn mixed(
     Ok(ended.of_gate(status))
 }
 
-/// The sessions of the sources.
 fn sessions<'a>(sources: &'a [Labelled<'_>]) -> impl Iterator<Item = &'a Session> {
     sources.iter().map(|(_, session, _)| *session)
 }
@@ -198,7 +197,7 @@ fn of_results(mut sources: Vec<Source>, args: &RunArgs) -> anyhow::Result<Status
     print(&findings, &sources, &settings, args)
 }
 
-/// Makes the source of that name the one that the others are compared with.
+/// Moves the source of that name to the front, which makes it the baseline.
 fn put_first(sources: &mut [Source], name: &str) -> anyhow::Result<()> {
     let labels: Vec<&str> = sources.iter().map(|source| source.label.as_str()).collect();
     match labels.iter().position(|label| *label == name) {
@@ -217,7 +216,7 @@ fn settings(args: &RunArgs) -> Settings {
         .settings(&args.selection.metric.names, baseline)
 }
 
-/// Prints the document, and says whether the gate lets it pass.
+/// Prints the document and returns the exit status of the gate.
 fn print(
     findings: &Findings,
     sources: &[Labelled<'_>],

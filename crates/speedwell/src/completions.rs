@@ -1,4 +1,4 @@
-//! `speedwell completions`: what a shell needs to complete commands, options and their values.
+//! `speedwell completions`: prints shell completion scripts.
 
 use super::{Status, grammar, status};
 use clap::builder::PossibleValuesParser;
@@ -33,7 +33,7 @@ pub fn run(args: &CompletionsArgs) -> anyhow::Result<Status> {
     Ok(Status::DONE)
 }
 
-/// The command without what is hidden, which scripts for bash would offer.
+/// Copies the command without hidden items, which scripts for bash would offer.
 fn visible(command: &Command) -> Command {
     let options = command.get_arguments().filter(|arg| !arg.is_hide_set());
     let commands = command
@@ -42,7 +42,7 @@ fn visible(command: &Command) -> Command {
     Command::new(command.get_name().to_owned())
         .about(command.get_about().cloned().unwrap_or_default())
         .version(env!("CARGO_PKG_VERSION"))
-        // They are among the options.
+        // They are listed as ordinary options.
         .disable_help_flag(true)
         .disable_version_flag(true)
         .disable_help_subcommand(true)
@@ -50,7 +50,7 @@ fn visible(command: &Command) -> Command {
         .subcommands(commands.map(visible))
 }
 
-/// The option without its relations to others, which may be hidden.
+/// Copies the option without its relations to others, which may be hidden.
 fn unrelated(arg: &Arg) -> Arg {
     let mut copy = Arg::new(arg.get_id().clone())
         .help(arg.get_help().cloned().unwrap_or_default())
@@ -78,7 +78,7 @@ fn unrelated(arg: &Arg) -> Arg {
     if arg.get_action().takes_values() && !values.is_empty() {
         copy = copy.value_parser(PossibleValuesParser::new(values));
     }
-    // Behind '--' and behind the name of a tool, everything is a file as far as a shell knows.
+    // After '--' and after the name of a tool, shells complete file names.
     copy.trailing_var_arg(arg.is_trailing_var_arg_set())
         .last(arg.is_last_set())
 }

@@ -1,5 +1,5 @@
-//! What is said of a session at its end, and by which status: one that was just measured, or is stored and of any size. Start at
-//! [`conclude`].
+//! Reports a finished session and picks the exit status, for a session that was just measured or a
+//! stored one of any size. Start at [`conclude`].
 
 use super::gate::{Gate, every_metric};
 use super::large::{self, Wanted};
@@ -14,10 +14,10 @@ use speedwell_report::session::document_of;
 use speedwell_results::store::Store;
 use speedwell_suite::experiment::Experiment;
 
-/// Analyses a session that was just measured, reports, judges.
+/// Analyzes a session that was just measured, reports it, and evaluates the gate.
 ///
 /// # Errors
-/// An output that cannot be written.
+/// Returns an error if an output cannot be written.
 pub fn conclude(session: &Session, task: &Task) -> anyhow::Result<Status> {
     let settings = &task.settings;
     let is_whole = task.study.x_axis.is_none() && settings.metrics.is_empty();
@@ -32,7 +32,7 @@ pub fn conclude(session: &Session, task: &Task) -> anyhow::Result<Status> {
         return conclude_series(session, rule, task);
     }
     if !session.metrics.is_empty() {
-        // Of a session without results the report shows the failures.
+        // For a session without results, the report shows the failures instead.
         let known = session.metrics.iter().map(|metric| metric.name.as_str());
         analysis::check_metrics(settings, known).context("in --metric")?;
     }
@@ -59,10 +59,10 @@ pub fn conclude(session: &Session, task: &Task) -> anyhow::Result<Status> {
     Ok(gate.status())
 }
 
-/// Analyses a session of series that was just measured, reports, judges.
+/// Analyzes a just-measured session of series, reports it, and evaluates the gate.
 ///
 /// # Errors
-/// An output that cannot be written.
+/// Returns an error if an output cannot be written.
 fn conclude_series(session: &Session, rule: &SteadyRule, task: &Task) -> anyhow::Result<Status> {
     let found = warmup::analyse(session, rule, &task.settings);
     let mut document = report::warmup(&found, &session.environment, &task.output.settings());
@@ -74,11 +74,11 @@ fn conclude_series(session: &Session, rule: &SteadyRule, task: &Task) -> anyhow:
     Ok(gate.status())
 }
 
-/// The gate of a stored session that has rules of its own: those of an experiment, or of series. `None` where it is judged by
-/// its findings.
+/// Evaluates the gate of a stored session that has rules of its own: an experiment's, or those for
+/// series. Returns `None` for a session that is judged by its findings.
 ///
 /// # Errors
-/// An experiment that cannot be read.
+/// Returns an error if the experiment cannot be read.
 pub fn own_gate(
     session: &Session,
     settings: &Settings,
@@ -104,10 +104,10 @@ pub fn own_gate(
     Ok(Some(Gate::of(outcome, Status::DONE)))
 }
 
-/// Analyses a stored session of any size, reports, judges.
+/// Analyzes a stored session of any size, reports it, and evaluates the gate.
 ///
 /// # Errors
-/// An output cannot be written, or the session has too many runs for the task.
+/// Returns an error if an output cannot be written, or the session has too many runs for the task.
 pub fn conclude_stored(of: (&Store, i64), task: &Task) -> anyhow::Result<Status> {
     let (wanted, output) = (Wanted::default(), task.output.settings());
     let mut gate = Gate::default();

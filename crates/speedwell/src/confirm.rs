@@ -1,6 +1,6 @@
-//! `speedwell confirm`: whether a suspected change is there when both sides are measured again.
+//! `speedwell confirm`: measures both sides of a suspected change again.
 //!
-//! Decides on the options and on what the store keeps of the answer. Start at [`run`].
+//! Handles the options and records the outcome in the store. Start at [`run`].
 
 use super::options::{FailOn, RunArgs, Task};
 use super::{Status, run as measuring, status};
@@ -27,7 +27,7 @@ use std::collections::BTreeSet;
 #[command(
     mut_arg("targets", |arg| arg.value_name("CHANGE|TARGET").help(
         "Numbers of changes; with --old and --new, what to measure")),
-    // An argument that is changed goes to the end of the list, where what follows '--' must be.
+    // mut_arg moves an argument to the end of the list, where the one after '--' must be.
     mut_arg("arguments", |arg| arg),
     after_help = "Examples:
   speedwell confirm 7 --build 'make bench'
@@ -39,10 +39,11 @@ pub struct ConfirmArgs {
     measuring: RunArgs,
 }
 
-/// Measures again, and says what came of it.
+/// Measures again and reports the outcome.
 ///
 /// # Errors
-/// Changes that are not known, sides that cannot be built, a store that cannot be written.
+/// Returns an error for unknown changes, sides that cannot be built, or a store that cannot be
+/// written.
 pub fn run(args: ConfirmArgs) -> anyhow::Result<Status> {
     let args = args.measuring;
     check(&args)?;
@@ -73,11 +74,12 @@ pub fn run(args: ConfirmArgs) -> anyhow::Result<Status> {
     changes(&numbers(&args.targets)?, &request, &mut store, &task)
 }
 
-/// Measures changes of the store again, those between the same revisions of one target in one session, and keeps what
-/// came of it.
+/// Measures stored changes again and records the outcomes. Changes between the same revisions of
+/// one target share a session.
 ///
 /// # Errors
-/// Changes that are not known, sides that cannot be built, a store that cannot be written.
+/// Returns an error for unknown changes, sides that cannot be built, or a store that cannot be
+/// written.
 pub fn changes(
     numbers: &[i64],
     request: &MeasureRequest,
@@ -127,12 +129,13 @@ fn check(args: &RunArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is done with a confirmation.
+/// Adapts a task to confirming.
 pub fn confirming(task: Task) -> Task {
     Task {
         settings: Settings {
             correction: Correction::Holm,
-            // It says from where on a change is too small to matter, and is part of the plan.
+            // Here the threshold is the size below which a change does not matter, and part of the
+            // plan.
             threshold: None,
             ..task.settings
         },
@@ -141,7 +144,7 @@ pub fn confirming(task: Task) -> Task {
     }
 }
 
-/// Measures, unless both sides are the same program, and keeps what came of it.
+/// Measures, unless both sides are the same program, and records the outcome.
 fn measured(
     request: &MeasureRequest,
     suspects: &[Suspect],
@@ -169,7 +172,7 @@ fn measured(
     answered(plans, suspects, store, task)
 }
 
-/// Measures, reports what came of it, and keeps it.
+/// Measures, reports the outcome, and records it.
 fn answered(
     plans: Plans,
     suspects: &[Suspect],
@@ -212,7 +215,7 @@ fn answered(
     Ok(ended.or(answer).or(status::of_failures(&findings.failures)))
 }
 
-/// Which machines the history knows that did not measure again.
+/// Warns about suspects that this machine has not measured before, naming the machines that have.
 fn elsewhere(session: &Session, suspects: &[Suspect]) -> Option<String> {
     let own = machine(&session.environment, session.origin.as_ref());
     let known: BTreeSet<&str> = (suspects.iter())
@@ -229,7 +232,8 @@ fn elsewhere(session: &Session, suspects: &[Suspect]) -> Option<String> {
     })
 }
 
-/// Keeps what came of a change in the store, and says it. Without an outcome both sides are the same program.
+/// Records the outcome of a change in the store and reports it. No outcome means that both sides
+/// are the same program.
 fn settle(
     suspect: &Suspect,
     session: Option<i64>,

@@ -1,4 +1,4 @@
-//! `speedwell doctor`: sources of measurement noise on this machine, and remedies.
+//! `speedwell doctor`: finds sources of measurement noise on this machine and suggests remedies.
 
 use super::options::Task;
 use super::options::{
@@ -83,10 +83,11 @@ pub struct DoctorArgs {
     store: StoreArgs,
 }
 
-/// Examines the machine.
+/// Checks the machine.
 ///
 /// # Errors
-/// The output cannot be written; with `--calibrate` also what makes `run` fail.
+/// Returns an error if the output cannot be written; with `--calibrate`, also for the errors of
+/// `run`.
 pub fn run(args: DoctorArgs) -> anyhow::Result<Status> {
     if args.calibrate {
         return calibrate(&args);
@@ -106,7 +107,7 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<Status> {
     lines.push(report::tuned_check(
         tuned.map(|journal| journal.knobs.join(", ")),
     ));
-    // A store that cannot be read is not what is looked at here.
+    // Doctor does not report an unreadable store.
     let owed = args.store.existing().ok().flatten();
     let owed = owed
         .and_then(|store| store.outbox().ok())
@@ -117,7 +118,7 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<Status> {
     Ok(if bad { Status::NO } else { Status::DONE })
 }
 
-/// Measures the targets against themselves, and reports what that says of the machine.
+/// Measures the targets against themselves and reports how well the machine is calibrated.
 fn calibrate(args: &DoctorArgs) -> anyhow::Result<Status> {
     if args.targets.is_empty() && args.execution.resume.is_none() {
         bail!(
@@ -162,7 +163,7 @@ fn calibrate(args: &DoctorArgs) -> anyhow::Result<Status> {
     Ok(ended.or(answer).or(status::of_failures(&found.failures)))
 }
 
-/// Measures the targets against themselves, changes the settings of the machine, and measures them again.
+/// Measures the targets against themselves before and after tuning the machine.
 fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> anyhow::Result<Status> {
     let pinned = args.execution.pin.as_ref();
     let Some(tuner) = Tuner::new(&args.place, pinned)? else {
@@ -199,12 +200,12 @@ fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> anyhow::Result<Status> {
     Ok(ended.or(failed[0]).or(failed[1]))
 }
 
-/// Builds of a target, and runs of each: twice the fewest of which a comparison says anything, in about a minute.
-/// Builds of a target, and runs of each.
+/// Builds of a target, and runs of each build. Twice the minimum for a comparison; takes about a
+/// minute.
 const BUILDS: u32 = 8;
 const RUNS_OF_BUILD: u32 = 4;
 
-/// Measures builds of the targets in several layouts, and says by how much they differ.
+/// Measures builds of the targets in several layouts and reports how much they differ.
 fn builds(args: &DoctorArgs) -> anyhow::Result<Status> {
     ensure!(
         !args.targets.is_empty(),
@@ -238,7 +239,7 @@ fn builds(args: &DoctorArgs) -> anyhow::Result<Status> {
 }
 
 impl DoctorArgs {
-    /// What is measured against itself.
+    /// Builds the request that measures the targets against themselves.
     fn request(&self) -> anyhow::Result<MeasureRequest> {
         let variants = VariantArgs::default();
         let comparison = ComparisonArgs::default();
@@ -252,7 +253,7 @@ impl DoctorArgs {
         )
     }
 
-    /// What is done with it.
+    /// Builds the task, tagged as a calibration.
     fn task(&self) -> Task {
         let mut store = self.store.clone();
         store.tag.push(calibration::TAG.to_owned());

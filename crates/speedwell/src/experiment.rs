@@ -1,4 +1,4 @@
-//! What is said and written of a measured experiment, and the exit status that it deserves.
+//! Reports a measured experiment, writes its output files, and picks the exit status.
 
 use super::gate::Gate;
 use super::options::OutputArgs;
@@ -11,10 +11,11 @@ use speedwell_report::{self as report, Output};
 use speedwell_suite::experiment::{Experiment, Output as Wanted};
 use std::path::PathBuf;
 
-/// Reports an experiment, writes the files that it asks for unless others were typed, and judges.
+/// Reports an experiment, writes the files that it declares unless `-o` names others, and evaluates
+/// its gates.
 ///
 /// # Errors
-/// An output that cannot be written.
+/// Fails if an output cannot be written.
 pub fn conclude(
     session: &Session,
     written: &DefinitionFile,
@@ -46,8 +47,8 @@ pub fn conclude(
     Ok(gate.status())
 }
 
-/// The files that the experiment asks for, named after it, in the current folder. Markdown shows its charts from files
-/// of their own.
+/// Returns the output files that the experiment declares: named after it, in the current folder.
+/// Markdown needs its charts as separate files.
 fn files(experiment: &Experiment, has_charts: bool) -> Vec<PathBuf> {
     let forms = experiment.outputs.iter().flat_map(|output| match output {
         Wanted::Report(forms) => forms.as_slice(),

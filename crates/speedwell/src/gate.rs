@@ -1,6 +1,6 @@
-//! The gate of a command: its answer in the report, and the exit status that it deserves.
+//! The gate of a command: its line in the report and its exit status.
 //!
-//! Decides which status belongs to which answer; the answer is found in `analysis::gate`, by the table of
+//! Maps answers to exit statuses. The answer itself comes from `analysis::gate`, by the table of
 //! docs/reference/gates.md. Start at [`Gate::new`] and [`refuse_before`].
 
 use super::Status;
@@ -13,16 +13,17 @@ use speedwell_harness::plan::Plan;
 use speedwell_measure::reach_warning;
 use speedwell_report::{self as report, Document};
 
-/// What a gate says of findings, or what there is without one.
+/// The outcome of a gate, or the status without one.
 #[derive(Debug, Clone, Default)]
 pub struct Gate {
     outcome: Option<GateOutcome>,
-    /// The status where the gate says nothing against it.
+    /// The status if the gate does not fail.
     otherwise: Option<Status>,
 }
 
 impl Gate {
-    /// Judges findings. `all` finds what every metric shows, and is used only where there is a gate.
+    /// Evaluates the gate. `all` computes the findings of every metric, and is called only if there
+    /// is a gate.
     pub fn new(
         findings: &Findings,
         fail_on: FailOn,
@@ -49,7 +50,7 @@ impl Gate {
         }
     }
 
-    /// A gate that was judged by other rules.
+    /// Wraps an outcome that other rules decided.
     pub fn of(outcome: Option<GateOutcome>, otherwise: Status) -> Gate {
         Gate {
             outcome,
@@ -57,12 +58,12 @@ impl Gate {
         }
     }
 
-    /// The answer, if there is a gate.
+    /// The outcome, if there is a gate.
     pub fn outcome(&self) -> Option<&GateOutcome> {
         self.outcome.as_ref()
     }
 
-    /// The exit status. A case that is worse outranks what could not be judged.
+    /// The exit status. A worse case outranks cases that could not be judged.
     pub fn status(&self) -> Status {
         let otherwise = self.otherwise.unwrap_or(Status::DONE);
         match self.outcome.as_ref().map(GateOutcome::answer) {
@@ -72,7 +73,8 @@ impl Gate {
         }
     }
 
-    /// Adds the line of the gate to a report. Where the report is not read by people, the line stands on standard error.
+    /// Adds the gate's line to a report, and prints it on stderr if the report is not read by
+    /// people.
     pub fn add_to(&self, document: &mut Document, output: &OutputArgs) {
         let Some(outcome) = &self.outcome else {
             return;
@@ -83,7 +85,7 @@ impl Gate {
         }
     }
 
-    /// Says the line of the gate where there is no report of ours.
+    /// Prints the gate's line when there is no report to add it to.
     pub fn say(&self) {
         if let Some(outcome) = &self.outcome {
             status::note(&outcome.line());
@@ -91,8 +93,8 @@ impl Gate {
     }
 }
 
-/// Settings that look at every metric, to name those that differ and are not in the gate; `None` where all are looked at
-/// already.
+/// Returns settings that cover every metric, to name those that differ but are not in the gate.
+/// Returns `None` if `settings` covers them all already.
 pub fn every_metric(settings: &Settings) -> Option<Settings> {
     (!settings.wants_all_metrics()).then(|| Settings {
         metrics: vec!["all".to_owned()],
@@ -100,10 +102,10 @@ pub fn every_metric(settings: &Settings) -> Option<Settings> {
     })
 }
 
-/// Refuses a gate that could not fail, whatever is measured.
+/// Rejects a gate that could not fail, whatever is measured.
 ///
 /// # Errors
-/// There is one variant only, or the number of runs is below what the test needs.
+/// Fails if there is only one variant, or if the number of runs is below what the test needs.
 pub fn refuse_before(plan: &Plan, task: &Task) -> anyhow::Result<()> {
     let has_own_gates = plan.design.experiment.is_some();
     let is_series = plan.design.steady.is_some_and(|rule| !rule.is_metric);
@@ -111,7 +113,7 @@ pub fn refuse_before(plan: &Plan, task: &Task) -> anyhow::Result<()> {
         return Ok(());
     }
     refuse_one_variant(plan.variants.len(), task.fail_on)?;
-    // Any other correction than Holm's lets many changes be found together, or each by itself.
+    // Unlike Holm's, the other corrections can find each change by itself or many together.
     let correction = match task.settings.correction {
         Correction::Holm => Correction::Holm,
         Correction::BenjaminiHochberg | Correction::None => Correction::None,
@@ -131,10 +133,10 @@ pub fn refuse_before(plan: &Plan, task: &Task) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses a gate over a single variant.
+/// Rejects a gate over a single variant.
 ///
 /// # Errors
-/// There is only one.
+/// Fails if there is only one.
 pub fn refuse_one_variant(variants: usize, fail_on: FailOn) -> anyhow::Result<()> {
     ensure!(
         fail_on == FailOn::Never || variants > 1,

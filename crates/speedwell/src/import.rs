@@ -1,4 +1,4 @@
-//! `speedwell import`: foreign or exported results into the store.
+//! `speedwell import`: reads foreign or exported results into the store.
 
 use super::options::{OriginArgs, OutputArgs, StoreArgs};
 use super::results_file::{self, Remarks};
@@ -47,11 +47,11 @@ pub struct ImportArgs {
     origin: OriginArgs,
 }
 
-/// Imports.
+/// Imports the files.
 ///
 /// # Errors
-/// A file that cannot be read or understood; nothing of any file is stored then. One whose results have no figures is stored, and
-/// the status says so.
+/// Fails if a file cannot be read or parsed; then nothing of any file is stored. A file whose
+/// results have no figures is stored, and only the status reports it.
 pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
     let (values, better) = args.values()?;
     let mut files = Vec::new();
@@ -84,7 +84,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
             };
             let mut found = validity::check(&session, &known);
             if is_of_file(&session) {
-                // That is what such files are: their noise shows from point to point.
+                // Expected for such files: their noise shows from point to point.
                 found.retain(|finding| finding.check != Check::SingleRuns);
             }
             if !found.is_empty() {
@@ -104,7 +104,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
             status = Status::COULD_NOT;
         }
     }
-    // Without findings there is nothing to say, unless a form of it was asked for.
+    // Without findings there is nothing to print, unless an output was asked for.
     let is_asked_for = args.output.format().is_some() || !args.output.output.is_empty();
     if !document.blocks.is_empty() || is_asked_for {
         args.output.print(&document)?;
@@ -113,7 +113,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
 }
 
 impl ImportArgs {
-    /// What the user says of all cases, and of metrics.
+    /// Parses `--set`: parameter values for all cases, and directions of metrics.
     fn values(&self) -> anyhow::Result<(Vec<(String, Value)>, Directions)> {
         let mut values = Vec::new();
         let mut better = Directions::default();
@@ -131,7 +131,7 @@ impl ImportArgs {
         Ok((values, better))
     }
 
-    /// Refuses one revision for many, of which the file knows better.
+    /// Rejects `--revision` for a file that has several revisions of its own.
     fn check(&self, file: &Path, sessions: &[Session]) -> anyhow::Result<()> {
         let own = sessions
             .iter()
@@ -147,13 +147,14 @@ impl ImportArgs {
     }
 }
 
-/// Whether the file itself says which revision a session measured, as files with many revisions do.
+/// Returns whether the revision of a session comes from the file itself, as in files with many
+/// revisions.
 fn is_of_file(session: &Session) -> bool {
     let origin = session.origin.as_ref();
     origin.is_some_and(|origin| origin.source == OriginSource::File)
 }
 
-/// What came of the sessions of a file.
+/// What was imported of the sessions of a file.
 #[derive(Default)]
 pub(super) struct Taken {
     /// Numbers of the sessions that were added.
@@ -164,15 +165,15 @@ pub(super) struct Taken {
     variants: usize,
     skipped: usize,
     failed: usize,
-    /// Sessions that the store held with all their results.
+    /// Sessions whose results were all in the store already.
     known: usize,
-    /// Whether one of them is known with another branch or direction than now.
+    /// Whether a known session has another branch or direction in the store.
     differs: bool,
 }
 
 impl Taken {
-    /// Adds what the store does not hold yet of a session, which is left with just that, and gives its number; `None` if there
-    /// is nothing more.
+    /// Adds what the store lacks of a session, removes the rest from `session`, and returns the new
+    /// session's number. Returns `None` if the store has everything.
     pub(super) fn take(
         &mut self,
         store: &mut Store,
@@ -200,7 +201,7 @@ impl Taken {
         Ok(None)
     }
 
-    /// Whether the file gave no run, now or before.
+    /// Returns whether the file yielded no run, neither now nor earlier.
     fn has_nothing(&self) -> bool {
         self.runs == 0 && self.known == 0
     }
@@ -234,7 +235,7 @@ impl Taken {
         self.failed += session.failures.len() - skipped;
     }
 
-    /// Says on stderr what came in.
+    /// Reports on stderr what was imported.
     pub(super) fn tell(&self, label: &str, is_quiet: bool) {
         if self.differs {
             status::warn(&format!(
@@ -267,7 +268,7 @@ impl Taken {
     }
 }
 
-/// Takes out of a session what another holds.
+/// Removes from a session the runs that another has.
 fn remove(session: &mut Session, known: &Session) {
     let words = |run: &Run| format!("{} {:?}", run.case.id(), run.samples);
     let mut held: HashMap<String, usize> = HashMap::new();

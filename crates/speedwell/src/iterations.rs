@@ -1,6 +1,7 @@
-//! `speedwell iterations`: how many iterations make benchmark files long and steady enough.
+//! `speedwell iterations`: finds how many iterations make benchmark files long and steady enough.
 //!
-//! Decides on the options of the search and the form of its answer; `measure::search_iterations` searches. Start at [`run`].
+//! Handles the options and the form of the answer; `measure::search_iterations` searches. Start at
+//! [`run`].
 
 use super::options::{ExecutionArgs, OutputArgs, SelectionArgs, VariantArgs, parse};
 use super::progress::Progress;
@@ -84,10 +85,11 @@ pub struct IterationsArgs {
     output: OutputArgs,
 }
 
-/// Searches, and reports what was found.
+/// Searches and reports the result.
 ///
 /// # Errors
-/// Wrong words, unknown targets, no file with such a parameter, an output that cannot be written.
+/// Fails on invalid options, unknown targets, no file with such a parameter, and an output that
+/// cannot be written.
 pub fn run(mut args: IterationsArgs) -> anyhow::Result<Status> {
     ensure!(
         args.runs > 1,
@@ -133,7 +135,6 @@ pub fn run(mut args: IterationsArgs) -> anyhow::Result<Status> {
 }
 
 impl IterationsArgs {
-    /// The search as data.
     fn request(&self) -> anyhow::Result<IterationsRequest> {
         let plan = PlanRequest {
             sampling: SamplingRequest {
@@ -170,7 +171,7 @@ impl IterationsArgs {
     }
 }
 
-/// The number that is searched for cannot be given.
+/// Rejects a value for the parameter that is searched for.
 fn refuse_set(args: &IterationsArgs) -> anyhow::Result<()> {
     let mut typed = args.selection.set.iter().chain(&args.targets);
     let is_parameter = |word: &&String| {
@@ -201,7 +202,7 @@ fn of_file(file: &File) -> IterationsOfFile {
     }
 }
 
-/// The file for 'run --set @FILE': what was enough, and what was best as a remark.
+/// Writes the file for 'run --set @FILE': the numbers that were enough, and the others as comments.
 fn write_lines(path: &Path, files: &[IterationsOfFile], parameter: &str) -> anyhow::Result<()> {
     let mut text = String::new();
     for of in files {
@@ -218,7 +219,7 @@ fn write_lines(path: &Path, files: &[IterationsOfFile], parameter: &str) -> anyh
     std::fs::write(path, text).with_context(|| format!("cannot write '{}'", path.display()))
 }
 
-/// What gives the numbers to the next run.
+/// Returns the `--set` argument that applies the numbers to a next run.
 fn sets(files: &[IterationsOfFile], parameter: &str, written: Option<&PathBuf>) -> Option<String> {
     let steady = files
         .iter()

@@ -1,7 +1,8 @@
-//! Stored sessions that are too large to be read as a whole: reported case by case, with the figures that reading them as a
-//! whole would give, and exported run by run.
+//! Stored sessions that are too large to load as a whole: reported case by case, with the same
+//! figures as in one piece, and exported run by run.
 //!
-//! Decides which sessions are, and refuses what would need all their runs at once. Start at [`document`] and [`chosen`].
+//! Decides which sessions are large, and rejects what needs all their runs at once. Start at
+//! [`document`] and [`chosen`].
 
 use super::source;
 use anyhow::{Context, Result, bail, ensure};
@@ -11,17 +12,17 @@ use speedwell_model::{Case, Session};
 use speedwell_report::{Document, Output, session};
 use speedwell_results::store::{LARGE_SESSION, SessionByCases, Store};
 
-/// Which part of a session is meant: all of it by default.
+/// The selected part of a session: all of it by default.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wanted<'a> {
-    /// What was chosen by options.
+    /// The selection by options.
     pub selection: Option<&'a Selection>,
-    /// The pattern behind the session.
+    /// The pattern after the session's name.
     pub part: Option<&'a Part>,
 }
 
 impl Wanted<'_> {
-    /// Leaves out what is not meant.
+    /// Removes what is not selected.
     fn choose(&self, stored: &mut SessionByCases<'_>) -> Result<()> {
         if let Some(part) = self.part {
             stored.retain(|case: &Case| part.holds(&case.id()), |_| true);
@@ -41,10 +42,10 @@ impl Wanted<'_> {
     }
 }
 
-/// Does something with what is meant of such a session; `None` if it is a small one.
+/// Calls `work` with the selected part of a large session. Returns `None` for a small one.
 ///
 /// # Errors
-/// The file fails, nothing of the session is meant, or what `work` says.
+/// Fails if the store fails, if nothing is selected, or if `work` fails.
 pub fn in_parts<T>(
     (store, number): (&Store, i64),
     wanted: &Wanted<'_>,
@@ -60,11 +61,12 @@ pub fn in_parts<T>(
     Ok(Some(done))
 }
 
-/// The report of such a session; `None` if it is small, or if it has to be read as a whole because its cases are held against
-/// each other. `mark` adds what is known besides, of the findings and the session without its runs.
+/// Builds the report of a large session. Returns `None` if the session is small, or must be loaded
+/// as a whole because its cases are compared with each other. `mark` adds to the findings what else
+/// is known, given the session without its runs.
 ///
 /// # Errors
-/// The file fails, nothing of the session is meant, metrics that it does not have, a unit or chart that does not fit.
+/// Fails if the store fails, nothing is selected, or a metric, unit or chart does not fit.
 pub fn document(
     of: (&Store, i64),
     wanted: &Wanted<'_>,
@@ -86,10 +88,10 @@ pub fn document(
     Ok(document.flatten())
 }
 
-/// What is meant of a session of any size, in memory.
+/// Loads the selected part of a session of any size.
 ///
 /// # Errors
-/// The file fails, or so many runs are meant that they cannot be read together.
+/// Fails if the store fails, or if the selection is too large to load.
 pub fn chosen(of: (&Store, i64), wanted: &Wanted<'_>) -> Result<Session> {
     let (store, number) = of;
     let read = in_parts(of, wanted, |stored| {

@@ -1,7 +1,8 @@
-//! The command line: one file per command, options declared once in `options/`, parsed in `arguments.rs`.
+//! The command-line interface: one file per subcommand. Options are declared once, in `options/`,
+//! and parsed in `arguments.rs`.
 //!
 //! stdout is data; progress, warnings and hints go to stderr. Exit status: 0 done, 1 the answer is
-//! no, 2 could not do it, 130 interrupted with what was measured saved.
+//! no, 2 could not do it, 130 interrupted after saving what was measured.
 
 mod arguments;
 mod as_tool;
@@ -66,7 +67,7 @@ use std::path::PathBuf;
     about,
     max_term_width = 100,
     propagate_version = true,
-    // The last value of an option counts, so that an alias of the shell may have defaults.
+    // The last value of an option wins, so that a shell alias can set defaults.
     args_override_self = true
 )]
 struct CommandLine {
@@ -146,8 +147,8 @@ enum InternalCommand {
     },
 }
 
-/// The arguments of a command, which are described only once it is the one that was typed: describing those of all
-/// commands took most of the time that starting took.
+/// Arguments of a command, built only if that command was typed: building those of all commands
+/// dominated the start-up time.
 #[derive(Debug)]
 struct Typed<T>(Box<T>);
 
@@ -171,7 +172,7 @@ impl<T: FromArgMatches> FromArgMatches for Typed<T> {
     }
 }
 
-/// Parses the arguments, the name of the program first, and runs the command.
+/// Parses the arguments, of which the first is the program's name, and runs the command.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Status {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let name = arguments.get(1).and_then(|name| name.to_str());
@@ -185,7 +186,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Status {
     }
 }
 
-/// The exit status of a command; an error is printed.
+/// Returns the exit status of a command, after printing its error.
 fn conclude_command(done: anyhow::Result<Status>) -> Status {
     if let Some(warning) = harness::cache_warning() {
         status::warn(warning);
@@ -244,15 +245,15 @@ fn run_internal(command: InternalCommand) -> anyhow::Result<Status> {
     }
 }
 
-/// How long a first look measures; starting and trying everything takes some time besides, and a minute is what a
-/// person waits for.
+/// Measuring time of a first look. Starting and trying everything takes some time on top; people
+/// wait about a minute.
 const LOOK: &str = "30s";
 
-/// More runs than fit into it.
+/// More runs than fit into [`LOOK`].
 const MOST_RUNS: &str = "32";
 
-/// A first look at what was written: everything once, then as many blocks as fit into some seconds. What comes of it
-/// is a report like any other, with few runs.
+/// Takes a first look at created files: runs everything once, then measures for [`LOOK`]. The
+/// result is an ordinary report with few runs.
 fn first_look(written: &new::Written) -> Status {
     status::note("trying everything once");
     let mut looked = main(written.run_words(&["--test"]));
@@ -268,7 +269,7 @@ fn first_look(written: &new::Written) -> Status {
     looked
 }
 
-/// Every command and option, described in full: for completions, and for the tests that hold the grammar together.
+/// Builds every command and option in full, for completions and for tests of the grammar.
 pub fn grammar() -> clap::Command {
     let mut grammar = CommandLine::command();
     grammar.build();

@@ -1,4 +1,4 @@
-//! `speedwell man`: the manual pages, made of the same texts as `--help`.
+//! `speedwell man`: generates the manual pages from the help texts.
 
 use super::{CommandLine, Status, status};
 use anyhow::Context;
@@ -21,7 +21,7 @@ pub struct ManArgs {
 /// Prints or writes the pages.
 ///
 /// # Errors
-/// The folder or standard output cannot be written to.
+/// Fails if the folder or standard output cannot be written.
 pub fn run(args: &ManArgs) -> anyhow::Result<Status> {
     let mut grammar = CommandLine::command().disable_help_subcommand(true);
     grammar.build();
@@ -40,7 +40,7 @@ pub fn run(args: &ManArgs) -> anyhow::Result<Status> {
     Ok(Status::DONE)
 }
 
-/// Writes the page of a command, and those of the commands below it.
+/// Writes the page of a command and those of its subcommands.
 fn write_pages(command: &Command, folder: &Path) -> std::io::Result<()> {
     for inner in command.get_subcommands() {
         if inner.get_name() != "help" && !inner.is_hide_set() {

@@ -1,7 +1,7 @@
-//! Sources of `compare` that are no results: benchmark files, folders of them, and commands.
+//! Explains sources of `compare` that are not results: benchmark files, folders of them, and
+//! commands.
 //!
-//! Decides what is said to somebody who wants them to be measured. It does not know how anything is measured. Start at
-//! [`explain`].
+//! Suggests how to measure them. It does not know how anything is measured. Start at [`explain`].
 
 use super::operand::Operand;
 use anyhow::anyhow;
@@ -10,7 +10,8 @@ use speedwell_harness::discover::{is_command, sources};
 use speedwell_model::quote;
 use std::path::Path;
 
-/// The error of reading the operands as results, or the commands that measure them.
+/// Turns the error from reading the operands into one that suggests how to measure them, if they
+/// are measurable.
 pub fn explain(error: anyhow::Error, operands: &[Operand]) -> anyhow::Error {
     let Ok(here) = std::env::current_dir() else {
         return error;
@@ -39,7 +40,7 @@ pub fn explain(error: anyhow::Error, operands: &[Operand]) -> anyhow::Error {
     error
 }
 
-/// Whether it is a benchmark file, or a folder that has some.
+/// Returns whether this is a benchmark file or a folder that contains some.
 fn is_target(place: &str, here: &Path) -> bool {
     let is_benchmark = |known: Known| sources(place, here, &known).is_ok();
     here.join(place).exists() && Known::new(&[place.to_owned()], here).is_ok_and(is_benchmark)

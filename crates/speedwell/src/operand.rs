@@ -1,37 +1,36 @@
-//! What is typed for a SOURCE: `[NAME=]PLACE[,PLACE...][[VARIANT]][::REGEX]`.
+//! Parses a SOURCE argument: `[NAME=]PLACE[,PLACE...][[VARIANT]][::REGEX]`.
 //!
-//! Decides which characters mean what. It must not know what is in the places. Start at [`parse_all`].
+//! Decides which characters mean what. It does not know what the places contain. Start at
+//! [`parse_all`].
 
 use anyhow::{Context, ensure};
 use speedwell_harness::discover::{self, Part};
 use std::path::Path;
 
-/// One SOURCE.
+/// A parsed SOURCE.
 #[derive(Debug, Clone)]
 pub struct Operand {
-    /// What it is called in tables.
+    /// Label in tables.
     pub label: String,
-    /// Files, folders, `-` or stored sessions; several make one side together.
+    /// Files, folders, `-` or stored sessions; several form one side together.
     pub places: Vec<String>,
-    /// The variant that is picked.
     pub variant: Option<String>,
-    /// The part that is picked.
     pub part: Option<Part>,
 }
 
-/// Reads all words. Words with the same `NAME=` are one operand; operands without a name are called
-/// after their files.
+/// Parses all arguments. Those with the same `NAME=` form one operand; operands without a name are
+/// labeled by their files.
 ///
 /// # Errors
-/// A pattern that is none.
+/// Fails on an invalid pattern.
 pub fn parse_all(words: &[String]) -> anyhow::Result<Vec<Operand>> {
     parse_among(words, |word| Path::new(word).exists())
 }
 
-/// Reads words that name stored sessions, without a look at the disk.
+/// Parses arguments that name stored sessions, without accessing the disk.
 ///
 /// # Errors
-/// A pattern that is none, or a word that names something else.
+/// Fails on an invalid pattern, and on an argument that names something else.
 pub fn parse_stored(words: &[String]) -> anyhow::Result<Vec<Operand>> {
     let operands = parse_among(words, |_| false)?;
     for place in operands.iter().flat_map(|operand| &operand.places) {
@@ -43,7 +42,7 @@ pub fn parse_stored(words: &[String]) -> anyhow::Result<Vec<Operand>> {
     Ok(operands)
 }
 
-/// Reads all words, where `is_file` says which are files as a whole.
+/// Parses all arguments; `is_file` tells which are, as a whole, the name of a file.
 fn parse_among(words: &[String], is_file: fn(&str) -> bool) -> anyhow::Result<Vec<Operand>> {
     let mut operands: Vec<(bool, Operand)> = Vec::new();
     for word in words {
@@ -61,13 +60,13 @@ fn parse_among(words: &[String], is_file: fn(&str) -> bool) -> anyhow::Result<Ve
     Ok(operands.into_iter().map(|(_, operand)| operand).collect())
 }
 
-/// The word that stands for what the parts of all operands match.
+/// Returns the word that replaces what the parts of all operands match.
 pub fn common_word(operands: &[Operand]) -> Option<String> {
     let parts: Vec<Option<&Part>> = operands.iter().map(|o| o.part.as_ref()).collect();
     discover::common_word(&parts)
 }
 
-/// One word, and whether it has a name of its own.
+/// Parses one argument; returns whether it has a `NAME=`, too.
 fn parse_word(word: &str, is_file: fn(&str) -> bool) -> anyhow::Result<(bool, Operand)> {
     let (name, rest) = name(word, is_file);
     let (rest, part) = match rest.split_once("::") {
@@ -90,7 +89,8 @@ fn parse_word(word: &str, is_file: fn(&str) -> bool) -> anyhow::Result<(bool, Op
     Ok((name.is_some(), operand))
 }
 
-/// A name before `=`, unless the word as a whole is a file or the `=` belongs to something else.
+/// Splits off a name before `=`, unless the whole argument is a file or the `=` belongs to
+/// something else.
 fn name(word: &str, is_file: fn(&str) -> bool) -> (Option<&str>, &str) {
     let is_name = |name: &str| {
         let letter = |c: char| c.is_alphanumeric() || "_-.+".contains(c);
@@ -104,7 +104,7 @@ fn name(word: &str, is_file: fn(&str) -> bool) -> (Option<&str>, &str) {
     }
 }
 
-/// Places between commas, unless there is a file with commas in its name.
+/// Splits places at commas, unless a file has that name, commas included.
 fn split(places: &str, is_file: fn(&str) -> bool) -> Vec<String> {
     if is_file(places) {
         return vec![places.to_owned()];
@@ -113,7 +113,7 @@ fn split(places: &str, is_file: fn(&str) -> bool) -> Vec<String> {
     parts.map(str::to_owned).collect()
 }
 
-/// Calls operands by as much of their paths as tells them apart, and numbers those that are alike.
+/// Labels operands by the shortest path suffixes that distinguish them, and numbers equal ones.
 fn shorten(operands: &mut [(bool, Operand)]) {
     let is_plain = |(named, operand): &(bool, Operand)| *named || operand.places.len() == 1;
     let typed: Vec<String> = operands.iter().map(|(_, o)| o.label.clone()).collect();
@@ -131,7 +131,7 @@ fn shorten(operands: &mut [(bool, Operand)]) {
     }
 }
 
-/// The labels of sources, given the words typed.
+/// Returns the labels of sources for the arguments typed.
 pub fn labels(words: &[&str]) -> Vec<String> {
     let longest = words
         .iter()
@@ -147,14 +147,14 @@ pub fn labels(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// Whether different words have different labels.
+/// Returns whether different arguments have different labels.
 fn tells_apart(words: &[&str], labels: &[String]) -> bool {
     words.iter().enumerate().all(|(at, word)| {
         (0..at).all(|before| words[before] == *word || labels[before] != labels[at])
     })
 }
 
-/// The last `kept` parts of the path, and whatever was chosen of the file.
+/// Returns the last `kept` components of the path, with the selection that follows it.
 fn shortened(word: &str, kept: usize) -> String {
     let (path, chosen) = word.split_at(end_of_path(word));
     let parts = parts(path);
@@ -166,7 +166,7 @@ fn parts(word: &str) -> Vec<&str> {
     word[..end_of_path(word)].split('/').collect()
 }
 
-/// Where the path of a file ends and `[VARIANT]` or `::REGEX` begins.
+/// Returns where the path ends and `[VARIANT]` or `::REGEX` begins.
 fn end_of_path(word: &str) -> usize {
     let part = word.find("::").unwrap_or(word.len());
     word[..part].find('[').unwrap_or(part)

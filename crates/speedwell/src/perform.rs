@@ -1,7 +1,9 @@
-//! Hidden commands that perform in a process of their own: one run of an experiment, and what a machine of a fleet is given.
+//! Hidden commands that run in a process of their own: one run of an experiment, and work for a
+//! machine of a fleet.
 //!
-//! `runner/experiment` decides what is done. The order comes over the private line (docs/reference/protocol.md, "Transport"), and so goes the answer;
-//! the other half is `harness/experiment/mod.rs`. Start at [`run`], [`parcel`] and [`check`].
+//! `runner/experiment` decides what is done. Requests and responses use the private channel
+//! (docs/reference/protocol.md, "Transport"); the other side is `harness/experiment/mod.rs`. Start
+//! at [`run`], [`parcel`] and [`check`].
 
 use super::status::{self, Status};
 use anyhow::Context;
@@ -19,16 +21,16 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// The name of the command that performs one run.
+/// Name of the command that performs one run.
 pub const COMMAND: &str = speedwell_harness::experiment::COMMAND;
 
-/// The name of the command that looks whether this machine is fit to measure.
+/// Name of the command that checks whether this machine is fit to measure.
 pub const CHECK: &str = speedwell_fleet::check::COMMAND;
 
-/// Waits for an order, carries it out, tells what came of it.
+/// Waits for a request, performs the run, and sends the result.
 ///
 /// # Errors
-/// Nobody started this process with a private line, or nobody listens any longer.
+/// Fails if this process was started without a private channel, or if the channel is closed.
 pub fn run() -> anyhow::Result<Status> {
     let (commands, mut events) = private_line().context("this command is for Speedwell itself")?;
     let mut lines = BufReader::new(commands).split(b'\n');
@@ -58,14 +60,14 @@ pub fn run() -> anyhow::Result<Status> {
     Ok(Status::DONE)
 }
 
-/// The name of the command that has services live that several runs share.
+/// Name of the command that keeps services running that several runs share.
 pub const KEEPING_COMMAND: &str = speedwell_harness::experiment::KEEPING_COMMAND;
 
-/// Waits for an order, starts the services that it names, says where they are, and keeps them running until it has to end or the
-/// line ends.
+/// Waits for a request, starts its services, reports their addresses, and keeps them running until
+/// this process is interrupted or the channel is closed.
 ///
 /// # Errors
-/// Nobody started this process with a private line, or nobody listens any longer.
+/// Fails if this process was started without a private channel, or if the channel is closed.
 pub fn keep() -> anyhow::Result<Status> {
     let (commands, mut events) = private_line().context("this command is for Speedwell itself")?;
     let mut lines = BufReader::new(commands).split(b'\n');
@@ -78,7 +80,7 @@ pub fn keep() -> anyhow::Result<Status> {
     process::adopt_orphans();
     process::on_interrupt()?;
     thread::spawn(move || {
-        // Nothing more is said: the end of the line is that of the services.
+        // Further input is ignored; the services end when the channel is closed.
         lines.for_each(drop);
         process::interrupt();
     });
@@ -97,17 +99,17 @@ fn say_places(places: &[Blank], events: &mut impl Write) -> anyhow::Result<()> {
     Ok(events.write_all(ready.to_string().as_bytes())?)
 }
 
-/// Has one part of an experiment live here, as it is told over the input.
+/// Runs one role of an experiment on this machine, as requested on standard input.
 ///
 /// # Errors
-/// The line is cut.
+/// Fails if the connection is lost.
 pub fn role() -> anyhow::Result<Status> {
     process::adopt_orphans();
     process::on_interrupt()?;
     roles::worker::perform().map(|()| Status::DONE)
 }
 
-/// The name of the command that takes what is sent, and measures parcels of a session.
+/// Name of the command that receives files and measures parcels of a session.
 pub const PARCEL_COMMAND: &str = "perform-parcel";
 
 /// What is to be done.
@@ -141,10 +143,10 @@ pub struct ParcelArgs {
     tasks: Vec<String>,
 }
 
-/// Takes what is sent, or measures.
+/// Receives files, manages a worker, or measures, depending on the flag.
 ///
 /// # Errors
-/// The line is cut, or the folder cannot be used.
+/// Fails if the connection is lost, or if the folder cannot be used.
 pub fn parcel(args: &ParcelArgs) -> anyhow::Result<Status> {
     let (folder, words) = (&args.folder, args.tasks.as_slice());
     match () {
@@ -169,7 +171,7 @@ pub fn parcel(args: &ParcelArgs) -> anyhow::Result<Status> {
 /// Answers whether this machine is fit to measure.
 ///
 /// # Errors
-/// Nobody asks, or nobody listens.
+/// Fails if reading the request or writing the answer fails.
 pub fn check() -> anyhow::Result<Status> {
     answer(&mut io::stdin().lock(), &mut io::stdout().lock(), fitness)?;
     Ok(Status::DONE)

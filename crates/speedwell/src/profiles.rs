@@ -1,7 +1,7 @@
 //! Profiles among the SOURCEs of a comparison: recordings of where a program spends its time.
 //!
-//! Decides which operands are profiles, by their content, and prints what two of them say about each other. How
-//! they are read is in `foreign::profile`.
+//! Decides by content which operands are profiles, and prints the comparison of two.
+//! `foreign::profile` reads them.
 
 use super::Status;
 use super::operand::Operand;
@@ -18,10 +18,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// The profiles that the operands are; `None` if none of them is one.
+/// Reads the operands as profiles; returns `None` if none of them is one.
 ///
 /// # Errors
-/// One that cannot be read, or that stands beside something else.
+/// Fails if one cannot be read, or if profiles are mixed with other sources.
 pub fn read_sides(operands: &[Operand]) -> anyhow::Result<Option<Vec<Profile>>> {
     let mut found = Vec::new();
     for operand in operands {
@@ -41,11 +41,11 @@ pub fn read_sides(operands: &[Operand]) -> anyhow::Result<Option<Vec<Profile>>> 
     }
 }
 
-/// The recordings of one side, added up.
+/// Reads the recordings of one side and adds them up.
 fn read_side(operand: &Operand) -> anyhow::Result<Option<Profile>> {
     let mut files = Vec::new();
     for place in &operand.places {
-        // Stored sessions are no files, and pipes can be read only once, by those whom they are for.
+        // Stored sessions are not files, and a pipe can be read only once, by its actual reader.
         let path = Path::new(place);
         if !path.is_file() && !path.is_dir() {
             return Ok(None);
@@ -69,7 +69,8 @@ fn read_side(operand: &Operand) -> anyhow::Result<Option<Profile>> {
 
 fn of_file(file: &str) -> anyhow::Result<Option<Profile>> {
     let cannot_read = || format!("cannot read the file '{file}'");
-    // Results come first: a file of theirs must not become a profile by chance. Programs are neither.
+    // Try results first, so that one of their files cannot pass for a profile. Programs are
+    // neither.
     let mut opened = File::open(file).with_context(cannot_read)?;
     let mut bytes = Vec::new();
     let mut beginning = opened.by_ref().take(formats::BEGINNING_BYTES);
@@ -87,7 +88,7 @@ fn of_file(file: &str) -> anyhow::Result<Option<Profile>> {
 /// Compares two profiles.
 ///
 /// # Errors
-/// Not two of them, or two whose costs have different units.
+/// Fails unless there are exactly two, with costs in the same unit.
 pub fn compare(
     operands: &[Operand],
     profiles: &[Profile],

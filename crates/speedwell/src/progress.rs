@@ -1,4 +1,5 @@
-//! What the status line says: while benchmarks are looked for and built, and while they are measured.
+//! The text of the status line, while benchmarks are discovered and built and while they are
+//! measured.
 
 use super::options::OutputArgs;
 use super::status;
@@ -9,10 +10,11 @@ use speedwell_report::{Uncertainty, about, quantity, visible};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Columns of the bar.
+/// Width of the progress bar.
 const BAR_COLUMNS: usize = 16;
 
-/// Follows sessions and shows them on stderr: sentences, and a line that is redrawn on every event and every second.
+/// Shows the progress of sessions on stderr: messages, and a line that is redrawn on every event
+/// and every second.
 pub struct Progress {
     state: Arc<Mutex<State>>,
     line: StatusLine,
@@ -20,21 +22,21 @@ pub struct Progress {
     quiet: bool,
 }
 
-/// What is being done.
+/// The current phase.
 #[derive(Debug)]
 enum State {
-    /// Benchmarks are looked for, described and built.
+    /// Benchmarks are discovered, described and built.
     Preparing(Preparation),
     /// Runs are executed.
     Measuring(Measurement),
-    /// Nothing that the line tells of.
+    /// Nothing to show.
     Idle,
 }
 
 #[derive(Debug)]
 struct Preparation {
     begin: Instant,
-    /// Benchmark files that have listed their cases, and all of them.
+    /// Number of benchmark files that have listed their cases, and of all files.
     described: (usize, usize),
 }
 
@@ -42,7 +44,7 @@ struct Preparation {
 struct Measurement {
     begin: Instant,
     total: usize,
-    /// Cases may be decided before they had all their runs.
+    /// Cases may be decided before all their runs.
     is_upper_bound: bool,
     done: usize,
     done_before: usize,
@@ -51,7 +53,8 @@ struct Measurement {
 }
 
 impl Progress {
-    /// A line that is shown only where it is wanted, and notes beside it.
+    /// Creates a status line, shown only if the output options allow it. Notes appear only along
+    /// with the line.
     pub fn new(output: &OutputArgs) -> Progress {
         let state = Arc::new(Mutex::new(State::Preparing(Preparation {
             begin: Instant::now(),
@@ -74,14 +77,13 @@ impl Progress {
         }
     }
 
-    /// The same with notes even where no line is shown.
+    /// Like [`Progress::new`], but shows notes even without a line.
     pub fn with_notes(output: &OutputArgs) -> Progress {
         let mut progress = Progress::new(output);
         progress.notes = !output.quiet;
         progress
     }
 
-    /// Takes note of an event that changes the line.
     fn change_state(&self, event: &Event<'_>) {
         let mut state = locked(&self.state);
         match (event, &mut *state) {
@@ -121,7 +123,7 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl Preparation {
-    /// The text of the line; `None` where nothing is known of what is done.
+    /// Returns the text of the line; `None` if the activity is unknown.
     fn line(&self, activity: Option<String>, now: Instant) -> Option<String> {
         let (done, all) = self.described;
         let files =
@@ -133,7 +135,7 @@ impl Preparation {
 }
 
 impl Measurement {
-    /// Takes note of what happens to a run.
+    /// Updates the counts by an event of a run.
     fn step(&mut self, event: &Event<'_>) {
         match event {
             Event::RunStarted { label, variant, .. } => {
@@ -146,7 +148,7 @@ impl Measurement {
         }
     }
 
-    /// The text of the line.
+    /// Returns the text of the line.
     fn line(&self, activity: Option<String>, now: Instant) -> String {
         let elapsed = now.duration_since(self.begin);
         let percent = (100 * self.done).checked_div(self.total).unwrap_or(100);
@@ -175,7 +177,8 @@ impl Measurement {
         )
     }
 
-    /// What is left if every planned run is needed and takes as long as those before.
+    /// Estimates the remaining time, assuming that every planned run is needed and takes as long as
+    /// those before.
     fn remaining(&self, elapsed: Duration) -> Option<Duration> {
         let measured = self
             .done
@@ -187,7 +190,6 @@ impl Measurement {
     }
 }
 
-/// How much is done, as a picture.
 fn bar(done: usize, total: usize) -> String {
     let full = (BAR_COLUMNS * done)
         .checked_div(total)
@@ -196,7 +198,8 @@ fn bar(done: usize, total: usize) -> String {
     format!("{}{}", "█".repeat(full), "░".repeat(BAR_COLUMNS - full))
 }
 
-/// A length of time as `minutes:seconds`, with hours where there are any; begun seconds counted.
+/// Formats a duration as `minutes:seconds`, with hours if there are any; rounds up to a whole
+/// second.
 pub fn clock(time: Duration) -> String {
     let seconds = time.as_secs_f64().ceil() as u64;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -210,7 +213,7 @@ pub fn clock(time: Duration) -> String {
 impl Observer for Progress {
     fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
         match event {
-            // It may take minutes, which a log should show as well.
+            // Building may take minutes, so log it even without a status line.
             Event::Building { target, variant } if !self.quiet => {
                 status::note(&format!("building '{target}' for '{variant}'"));
             }

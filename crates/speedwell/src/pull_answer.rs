@@ -1,6 +1,8 @@
-//! What a pull request is told: a comparison, or why there is none. The command says it in a job, and the server by itself.
+//! Builds the pull-request comment: a comparison, or the reason why there is none. Used by
+//! `speedwell comment` in CI and by the server.
 //!
-//! Decides on text, status and line; where it is said is decided by whoever asks. Start at [`of_comparison`].
+//! Decides on the text, commit status and summary line; the caller posts them. Start at
+//! [`of_comparison`].
 
 use super::Status;
 use super::gate::{Gate, every_metric};
@@ -12,28 +14,30 @@ use speedwell_forge::{Stamp, State};
 use speedwell_process::unix_ms;
 use speedwell_report::sources::{self, Labelled};
 use speedwell_report::{Block, Document, Format, Output};
+use speedwell_results::store::credible_start;
 
-/// What is said.
+/// The content of a comment and commit status.
 #[derive(Debug)]
 pub struct Answer {
-    /// Markdown.
+    /// The comment, in Markdown.
     pub body: String,
-    /// When what was measured.
+    /// The measured revision and the time.
     pub stamp: Stamp,
-    /// Of the commit.
+    /// State of the commit status.
     pub state: State,
-    /// In a line.
+    /// Summary line.
     pub description: String,
-    /// The exit status of a command that says it.
+    /// Exit status of a command that posts it.
     pub status: Status,
     /// Why there is no comparison.
     pub failure: Option<anyhow::Error>,
 }
 
-/// Says what a comparison shows; `mark` adds to the findings what the store knows of the machine.
+/// Builds the answer for a comparison; `mark` adds to the findings what the store knows about the
+/// machine.
 ///
 /// # Errors
-/// Nothing can be compared.
+/// Fails if nothing can be compared.
 pub fn of_comparison(
     labelled: &[Labelled<'_>],
     settings: &Settings,
@@ -65,17 +69,22 @@ pub fn of_comparison(
         body: markdown(&document),
         stamp: Stamp {
             revision: of_variant.or_else(of_session).unwrap_or_else(unknown),
-            at_unix_ms: u64::try_from(newest.started_unix_ms).unwrap_or_default(),
+            at_unix_ms: measured_at(newest.started_unix_ms),
         },
         state,
         description,
-        // What is said of failures is said; without a gate they are no answer.
+        // The comment lists failures already; without a gate they do not affect the exit status.
         status: gate.outcome().map_or(Status::DONE, |_| gate.status()),
         failure: None,
     })
 }
 
-/// Says that nothing was compared, and why: never that nothing has changed.
+/// The time of a stamp, by which a newer answer replaces an older one.
+pub fn measured_at(started_unix_ms: i64) -> u64 {
+    u64::try_from(credible_start(started_unix_ms, unix_ms())).unwrap_or_default()
+}
+
+/// Builds an answer that nothing was compared, and why. It never claims that nothing changed.
 pub fn not_compared(failure: anyhow::Error) -> Answer {
     let reason = failure.to_string();
     let reason = reason.split("\nhint: ").next().unwrap_or_default();
@@ -95,19 +104,19 @@ pub fn not_compared(failure: anyhow::Error) -> Answer {
     }
 }
 
-/// What stands for a revision that nobody knows.
+/// Placeholder for an unknown revision.
 pub fn unknown() -> String {
     "unknown".to_owned()
 }
 
-/// A line that leads to a page, in small letters.
+/// Formats a link to a page, in small print.
 pub fn leads_to(words: &str, page: &str) -> String {
     let page = page.replace(['<', '>', '\n'], "");
     format!("\n<sub>[{words}](<{page}>)</sub>\n")
 }
 
-/// The status of the commit, with the line of the gate where something was refused or could not be judged. Without a gate,
-/// what failed or is not whole was not compared.
+/// Returns the commit status, with the gate's line if it failed or could not judge. Without a gate,
+/// failures and incomplete results count as not compared.
 fn state(findings: &Findings, gate: &Gate) -> (State, Option<String>) {
     let Some(outcome) = gate.outcome() else {
         let is_whole = findings.failures.is_empty() && findings.gate_obstacles.is_empty();
@@ -139,7 +148,7 @@ fn headline(document: &Document) -> String {
 fn markdown(document: &Document) -> String {
     let mut text = Vec::new();
     let renderer = Format::Markdown.renderer(Vec::new());
-    // A vector takes everything.
+    // Writing to a vector cannot fail.
     let _ = renderer.render(document, &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }

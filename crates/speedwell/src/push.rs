@@ -1,8 +1,8 @@
-//! `speedwell push`: sessions of the local store to the server of a team.
+//! `speedwell push`: uploads sessions of the local store to a team's server.
 //!
-//! Decides what is sent when, how long is waited for a server that is away, and what the user is told. What is owed lies in
-//! the store until the server has it; how it is sent stands in `speedwell_push`. Start at [`run`]; measuring commands end
-//! with [`settle`].
+//! Decides what is sent when, how long to retry an unavailable server, and what the user sees.
+//! Unsent sessions stay in the store's outbox until the server has them; `speedwell_push` sends
+//! them. Start at [`run`]; measuring commands end with [`settle`].
 
 use super::import::Taken;
 use super::options::{OutputArgs, Owing, StoreArgs, parse, variable};
@@ -26,13 +26,13 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long a server is waited for without `--wait`.
+/// How long to retry an unavailable server without `--wait`.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// The wait after a first failure; each further one doubles it.
+/// Delay after the first failure; doubles with each further one.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
-/// No wait is longer, unless the server asks for it.
+/// Maximum delay, unless the server asks for a longer one.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// How soon an interruption is noticed.
+/// Poll interval for interrupts.
 const NOTICED: Duration = Duration::from_millis(50);
 
 /// Send sessions to the server of a team
@@ -88,7 +88,7 @@ pub struct PushArgs {
 }
 
 impl PushArgs {
-    /// The project on the server, where one is named.
+    /// The project on the server, if one is given.
     fn project(&self) -> anyhow::Result<Option<Place>> {
         let of_variable = || {
             let place = variable("SPEEDWELL_SERVER")?.parse::<Place>();
@@ -101,10 +101,10 @@ impl PushArgs {
     }
 }
 
-/// Sends.
+/// Uploads the sessions.
 ///
 /// # Errors
-/// A source that is none, a token that cannot be read, a store that cannot be written.
+/// Fails on an invalid source, a token that cannot be read, and a store that cannot be written.
 pub fn run(args: PushArgs) -> anyhow::Result<Status> {
     let mut store = args.store.open()?;
     if args.list {
@@ -146,7 +146,7 @@ pub fn run(args: PushArgs) -> anyhow::Result<Status> {
     Ok(concluded.or(named.status()))
 }
 
-/// Says what is left, and keeps it where that was asked for.
+/// Reports unsent sessions, and writes them to the spool file if one was requested.
 fn conclude(left: &[Item], store: &Store, spool: Option<&Path>) -> anyhow::Result<Status> {
     if left.is_empty() {
         return Ok(Status::DONE);
@@ -188,14 +188,15 @@ fn words_of(item: &Item) -> String {
     }
 }
 
-/// The sessions that the command names. One that has not ended keeps none of the others from being sent.
+/// Sessions named on the command line. An unfinished one does not prevent the others from being
+/// sent.
 #[derive(Debug, Default)]
 struct NamedSessions {
-    /// Those that can be sent, each once.
+    /// Sessions that can be sent, each once.
     finished: Vec<i64>,
-    /// Those that are being measured, or were killed.
+    /// Sessions that are being measured, or were killed.
     unfinished: Vec<i64>,
-    /// Whether one of them was named by itself and not as part of a range.
+    /// Whether an unfinished session was named by itself rather than as part of a range.
     is_one_missed: bool,
 }
 
@@ -228,7 +229,7 @@ impl NamedSessions {
         Ok(())
     }
 
-    /// Adds the sessions with these numbers, from the oldest on.
+    /// Adds the sessions with these numbers, oldest first.
     fn add_range(&mut self, range: RangeInclusive<i64>, store: &Store) -> anyhow::Result<()> {
         let mut numbers = store.selected_numbers(&SessionFilter::default(), usize::MAX >> 1)?;
         numbers.retain(|number| range.contains(number));
@@ -269,7 +270,7 @@ impl NamedSessions {
         ));
     }
 
-    /// That a session could not be sent which was named by itself.
+    /// The exit status: an error if a session named by itself could not be sent.
     fn status(&self) -> Status {
         if self.is_one_missed {
             Status::COULD_NOT
@@ -279,7 +280,7 @@ impl NamedSessions {
     }
 }
 
-/// The sessions of a file, which are kept in the store.
+/// Imports the sessions of a file into the store.
 fn imported(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Result<Vec<i64>> {
     let file = Path::new(source);
     if !file.exists() {
@@ -309,7 +310,8 @@ fn imported(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Result<
     Ok(found)
 }
 
-/// The client that sends, with the token and the authorities that are named by the options, else by variables.
+/// Creates the client, with token and certificate authorities from the options, else from
+/// environment variables.
 fn client(token_file: Option<&Path>, ca: Option<&Path>) -> anyhow::Result<Client> {
     let token = token(token_file)?;
     let by_variable = std::env::var_os("SPEEDWELL_CA").filter(|value| !value.is_empty());
@@ -324,10 +326,10 @@ fn client(token_file: Option<&Path>, ca: Option<&Path>) -> anyhow::Result<Client
     Ok(Client::trusting(token, authorities))
 }
 
-/// The token of the server, if there is one.
+/// Returns the server's token, if there is one.
 ///
 /// # Errors
-/// The file cannot be read.
+/// Fails if the file cannot be read.
 pub fn token(file: Option<&Path>) -> anyhow::Result<Option<Token>> {
     let Some(path) = file else {
         let value = variable("SPEEDWELL_TOKEN");
@@ -338,20 +340,20 @@ pub fn token(file: Option<&Path>) -> anyhow::Result<Option<Token>> {
     Ok(Some(Token::new(text)))
 }
 
-/// What is to be sent.
+/// A set of sessions to upload.
 #[derive(Debug)]
 struct Errand<'a> {
-    /// These sessions; without any, everything that is over.
+    /// These sessions; if empty, all finished ones.
     sessions: &'a [i64],
-    /// To this place alone.
+    /// Only to this server.
     url: Option<&'a str>,
-    /// For how long a server that is away is tried again.
+    /// How long to retry an unavailable server.
     patience: Duration,
     is_quiet: bool,
 }
 
 impl Errand<'_> {
-    /// Sends until nothing waits or the time is over; returns what is left.
+    /// Sends until nothing is waiting or the time is up; returns the unsent items.
     fn send(&self, store: &mut Store, client: &Client) -> anyhow::Result<Vec<Item>> {
         let begun = Instant::now();
         let mut failed: HashMap<String, u32> = HashMap::new();
@@ -365,7 +367,7 @@ impl Errand<'_> {
                 self.attempt(store, client, &mut item, &mut failed)?;
                 continue;
             }
-            // What is left is tried later, or is being sent by another process.
+            // The remaining items are due later, or are being sent by another process.
             let left = self.left(store)?;
             let waiting = left.iter().filter(|item| item.state == Owed::Waiting);
             let Some(next) = waiting.map(|item| item.next_unix_ms).min() else {
@@ -383,7 +385,7 @@ impl Errand<'_> {
         self.left(store)
     }
 
-    /// What was to be sent and is not.
+    /// Lists the items that are still unsent.
     fn left(&self, store: &Store) -> anyhow::Result<Vec<Item>> {
         let mut items = store.outbox()?;
         items.retain(|item| {
@@ -398,7 +400,7 @@ impl Errand<'_> {
         Ok(items)
     }
 
-    /// Sends one session, and keeps what became of it.
+    /// Sends one session and records the outcome.
     fn attempt(
         &self,
         store: &mut Store,
@@ -440,7 +442,7 @@ impl Errand<'_> {
                 let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(LONGEST_HOLD_MS);
                 item.next_unix_ms = now() + wait_ms.min(LONGEST_HOLD_MS);
                 item.reason = Some(reason);
-                // One that is away for one session is so for all.
+                // A server that is unavailable for one session is so for all.
                 store.hold_outbox(&item.url, item.next_unix_ms)?;
             }
         }
@@ -448,17 +450,17 @@ impl Errand<'_> {
     }
 }
 
-/// The lines of a session as they are sent.
+/// The lines of a session in the form in which they are sent.
 struct Written {
     id: String,
     sha256: String,
     text: Kept,
 }
 
-/// Where they are meanwhile.
+/// Where the lines are held.
 enum Kept {
     Here(Vec<u8>),
-    /// There are too many for memory. The folder goes with them.
+    /// In a file, because they are too many for memory. Dropping this removes its folder.
     Filed {
         filed: Filed,
         _folder: Scratch,
@@ -466,10 +468,10 @@ enum Kept {
 }
 
 impl Written {
-    /// Those of a session of any size; a failure if it cannot be sent.
+    /// Writes a session of any size; returns a [`Failure`] if it cannot be sent.
     ///
     /// # Errors
-    /// The store or the file fails.
+    /// Fails if the store or the file fails.
     fn of(store: &Store, number: i64) -> anyhow::Result<Result<Written, Failure>> {
         let filed = large::in_parts((store, number), &large::Wanted::default(), |stored| {
             let scratch = Scratch::new()?;
@@ -525,7 +527,7 @@ impl Written {
     }
 }
 
-/// A quarter more or less, so that many jobs that failed together do not come back together.
+/// Varies a delay by a quarter either way, so that jobs that failed together do not retry together.
 fn with_jitter(wait: Duration) -> Duration {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH);
     let part = clock.map_or(0, |since| since.subsec_micros() % 1000);
@@ -536,10 +538,11 @@ fn now() -> i64 {
     process::unix_ms()
 }
 
-/// Sends what is owed to the server. What fails is a warning, since what was measured is kept.
+/// Uploads what is due to the server. A failed upload is only a warning, because the results are
+/// stored.
 ///
 /// # Errors
-/// The store cannot be written.
+/// Fails if the store cannot be written.
 pub fn settle(owing: &Owing, session: &Session, store: &mut Store) -> anyhow::Result<Status> {
     let (Some(url), Some(number)) = (owing.url(), session.number) else {
         return Ok(Status::DONE);

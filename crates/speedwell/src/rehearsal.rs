@@ -1,8 +1,9 @@
-//! Whether the report that was asked for can be made, before the first run: the same report, of made-up figures.
+//! Checks before the first run that the requested report can be made, by making it from made-up
+//! figures.
 //!
-//! Decides what is made up. A column to sort by, a parameter for the x axis or a chart that does not exist is then refused
-//! by the code that would refuse it afterwards. Names of metrics are the exception: only a run tells them
-//! (`measure::rehearsal`). Start at [`check`].
+//! Decides what to make up. The code that would fail after measuring then rejects a nonexistent
+//! sort column, x-axis parameter or chart beforehand. It cannot check the names of metrics, which
+//! only a run reveals (`measure::rehearsal`). Start at [`check`].
 
 use super::options::Task;
 use anyhow::bail;
@@ -15,20 +16,20 @@ use speedwell_report::{self as report, ChartKind, Output, Verbosity};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Made-up runs of a case and variant: enough for every interval and test.
+/// Made-up runs per case and variant: enough for every interval and test.
 const RUNS: u32 = 8;
 
-/// Cases with the same parameters that are made up; more would show the same columns and charts.
+/// Maximum number of made-up cases with the same parameters; more would add no column or chart.
 const ALIKE: usize = 3;
 
-/// Checks what the options ask of the report of a plan.
+/// Checks the report options against a plan.
 ///
 /// # Errors
-/// What cannot be shown of such a session.
+/// Fails if the report of such a session cannot be made.
 pub fn check(plan: &Plan, task: &Task) -> anyhow::Result<()> {
     let settings = &task.settings;
     let output = Output {
-        // Units are those of the metrics, which only runs tell.
+        // Units belong to the metrics, which only runs reveal.
         unit: None,
         verbosity: Verbosity::Quiet,
         ..task.output.settings()
@@ -58,7 +59,8 @@ pub fn check(plan: &Plan, task: &Task) -> anyhow::Result<()> {
     report::check_document(&document, &output)
 }
 
-/// The figures of an experiment come from its own file, and cannot be made up.
+/// Checks the chart of an experiment, whose figures are declared in its own file and cannot be made
+/// up.
 fn check_experiment(chart: Option<ChartKind>, is_profiled: bool) -> anyhow::Result<()> {
     match chart {
         None => Ok(()),
@@ -72,7 +74,7 @@ fn check_experiment(chart: Option<ChartKind>, is_profiled: bool) -> anyhow::Resu
     }
 }
 
-/// The session that the plan might give.
+/// Makes up a session that the plan might yield.
 fn session(plan: &Plan, settings: &Settings) -> Session {
     let plan = shortened(plan);
     let metrics = metrics(&plan, settings);
@@ -102,7 +104,7 @@ fn session(plan: &Plan, settings: &Settings) -> Session {
     }
 }
 
-/// The plan with few cases of each kind.
+/// Keeps only a few cases of each kind.
 fn shortened(plan: &Plan) -> Plan {
     let mut seen: HashMap<(String, Vec<String>), usize> = HashMap::new();
     let is_new = |job: &&Job| {
@@ -120,7 +122,8 @@ fn shortened(plan: &Plan) -> Plan {
     }
 }
 
-/// The metrics of its runs: those asked for, and those that snippets always have.
+/// Returns the metrics of the made-up runs: the requested ones, and those that snippets always
+/// have.
 fn metrics(plan: &Plan, settings: &Settings) -> Vec<Metric> {
     let asked = settings.metrics.iter().map(String::as_str);
     let mut names: Vec<&str> = asked.filter(|name| *name != "all").collect();

@@ -1,4 +1,4 @@
-//! `speedwell report`: stored or exported results as tables, studies, charts, data.
+//! `speedwell report`: shows stored or exported results as tables, studies, charts or data.
 
 use super::conclude::own_gate;
 use super::gate::{Gate, every_metric};
@@ -63,10 +63,10 @@ enum Export {
     NodeCsv,
 }
 
-/// Reports.
+/// Reports the sources.
 ///
 /// # Errors
-/// Sources that cannot be read, parameters or metrics that they do not have.
+/// Fails on sources that cannot be read, and on parameters or metrics that they lack.
 pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
     let selection = args.selection.selection(&[], Trial::No)?;
     let operands = operand::parse_all(&args.sources)?;
@@ -125,7 +125,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
     Ok(status)
 }
 
-/// The gate of a report. Without one, a report that can be shown is done, whatever it shows.
+/// Evaluates the gate of a report. Without a gate, a report that can be shown is a success.
 fn of_report(findings: &Findings, fail_on: FailOn, all: impl FnOnce() -> Option<Findings>) -> Gate {
     if fail_on == FailOn::Never {
         return Gate::default();
@@ -133,8 +133,8 @@ fn of_report(findings: &Findings, fail_on: FailOn, all: impl FnOnce() -> Option<
     Gate::new(findings, fail_on, all)
 }
 
-/// Reports or exports a stored session that is too large to be read as a whole, if that is what was asked for, and if it can be
-/// done in parts; the status, if it was done.
+/// Reports or exports a stored session that is too large to load as a whole. Returns `None` if the
+/// request is for something else, or cannot be handled in parts.
 fn large_session(
     args: &ReportArgs,
     operands: &[Operand],
@@ -150,7 +150,7 @@ fn large_session(
     if !is_about_runs || operand.variant.is_some() || !place.starts_with('@') {
         return Ok(None);
     }
-    // What is wrong with the operand is said by those who read it as a whole.
+    // Loading it as a whole reports errors of the operand.
     let Ok(store) = args.store.open_to_read() else {
         return Ok(None);
     };
@@ -197,7 +197,7 @@ fn large_session(
     Ok(is_done.then(|| gate.status()))
 }
 
-/// The report of the one load that the loads of all sources are parts of.
+/// Merges the loads of all sources, which are parts of one load, and reports it.
 fn merged(args: &ReportArgs, sources: &[Source]) -> anyhow::Result<Status> {
     let mut parts = Vec::new();
     for source in sources {
@@ -230,7 +230,7 @@ fn export(session: &Session, kind: Export) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The same for a session whose runs are not in memory together.
+/// Exports a session run by run, without holding all runs in memory.
 fn export_in_turn(stored: &SessionByCases<'_>, kind: Export) -> anyhow::Result<()> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     match kind {
@@ -246,7 +246,7 @@ fn export_in_turn(stored: &SessionByCases<'_>, kind: Export) -> anyhow::Result<(
     Ok(())
 }
 
-/// The columns of its CSV.
+/// Returns the CSV layout for a session.
 fn layout(session: &Session) -> Layout {
     match session.variants.len() {
         1 => Layout::Run,

@@ -1,7 +1,7 @@
-//! A file of results, or stdin, as sessions.
+//! Reads a results file, or stdin, as sessions.
 //!
-//! Decides what the user is told when such a file cannot be had, or is only partly understood. It
-//! must not know what the sessions are for. The entry point is [`read`].
+//! Decides how to report a file that cannot be read, or is only partly understood. It does not know
+//! what the sessions are for. The entry point is [`read`].
 
 use super::status;
 use anyhow::{Context, Result, ensure};
@@ -12,18 +12,18 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// The largest file that is read. All of it is held in memory.
+/// Maximum size of a file, all of which is held in memory.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// What is said of files, and of which.
+/// Warnings about files, with the files that each is about.
 #[derive(Debug, Default)]
 pub struct Remarks(Vec<(String, Vec<String>)>);
 
 impl Remarks {
-    /// Files named in one remark.
+    /// Maximum number of files named in one warning.
     const NAMED: usize = 2;
 
-    /// Takes a sentence about the file `label`, in front of which it may stand.
+    /// Adds a warning about the file `label`, which may prefix the sentence.
     pub fn add(&mut self, label: &str, sentence: &str) {
         let about = format!("'{label}': ");
         let (files, text) = match sentence.strip_prefix(&about) {
@@ -36,7 +36,7 @@ impl Remarks {
         }
     }
 
-    /// Each remark once, with the files that it is about.
+    /// Returns each warning once, with the files that it is about.
     fn sentences(&self) -> impl Iterator<Item = String> + '_ {
         self.0.iter().map(|(text, files)| match &files[..] {
             [] => text.clone(),
@@ -49,22 +49,23 @@ impl Remarks {
         })
     }
 
-    /// Sends them to stderr.
+    /// Prints the warnings on stderr.
     pub fn tell(&self) {
         self.sentences()
             .for_each(|sentence| status::warn(&sentence));
     }
 }
 
-/// Reads the file at `place`, or stdin where that is `-`. What was left out of it is added to `remarks`.
+/// Reads the file at `place`, or stdin if that is `-`. Adds warnings about skipped content to
+/// `remarks`.
 ///
 /// # Errors
-/// It cannot be read, or what is in it is not understood.
+/// Fails if the file cannot be read or its content is not understood.
 pub fn read(place: &Path, remarks: &mut Remarks) -> Result<Vec<Session>> {
     read_with(place, &Directions::default(), remarks)
 }
 
-/// Like [`read`], with what the user says of metrics.
+/// Like [`read`], with the user's directions of metrics.
 ///
 /// # Errors
 /// As for [`read`].
@@ -90,10 +91,10 @@ pub fn read_with(place: &Path, better: &Directions, remarks: &mut Remarks) -> Re
     Ok(sessions)
 }
 
-/// All of a file that is known to be one, up to the same limit as any other.
+/// Reads a whole file that is known to be one, up to the usual limit.
 ///
 /// # Errors
-/// It cannot be read.
+/// Fails if the file cannot be read.
 pub fn contents(file: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(file)
@@ -102,8 +103,8 @@ pub fn contents(file: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What can be read, up to a limit, and its kind. Of something that is of no known kind, only the beginning: a device may never
-/// end.
+/// Reads the content, up to a limit, and detects its format. Reads only the beginning of an unknown
+/// format, because a device may never end.
 fn whole(mut from: impl Read) -> Result<(Vec<u8>, Option<&'static Format>)> {
     let mut bytes = Vec::new();
     from.by_ref()
@@ -134,7 +135,7 @@ fn cannot_read(label: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Zeros without end, of which no more is read than this.
+    /// Endless zeros that fail after more than this many bytes are read.
     struct Zeros(u64);
 
     impl Read for Zeros {

@@ -1,7 +1,8 @@
-//! A folder of results as sessions: those of asv, or any files of results.
+//! Reads a folder of results as sessions: asv's, or any results files.
 //!
-//! Decides which files of a folder belong together, and what of it may be left out: a file that asv would pass over is
-//! reported, any other that cannot be read is an error. What is in the files is decided in `speedwell_results::formats`.
+//! Decides which files belong together, and which may be skipped: a file that asv itself would skip
+//! is a warning, any other unreadable one is an error. `speedwell_results::formats` reads the
+//! files.
 
 use super::results_file::{self, Remarks};
 use super::source;
@@ -11,10 +12,10 @@ use speedwell_results::formats::asv::{self, Beside};
 use speedwell_results::formats::{Directions, Input};
 use std::path::{Path, PathBuf};
 
-/// Reads all results in `folder`. What was left out is added to `remarks`.
+/// Reads all results in `folder`. Adds warnings about skipped content to `remarks`.
 ///
 /// # Errors
-/// The folder or a file cannot be read, or there are no results in it.
+/// Fails if the folder or a file cannot be read, or if it contains no results.
 pub fn read(folder: &Path, better: &Directions, remarks: &mut Remarks) -> Result<Vec<Session>> {
     if let Some(results) = AsvResults::find(folder)? {
         return results.read(better, remarks);
@@ -26,17 +27,18 @@ pub fn read(folder: &Path, better: &Directions, remarks: &mut Remarks) -> Result
     Ok(sessions)
 }
 
-/// A folder in which asv keeps its results.
+/// A results folder of asv.
 struct AsvResults {
     folder: PathBuf,
-    /// `benchmarks.json`, where there is one.
+    /// `benchmarks.json`, if it exists.
     benchmarks: Option<PathBuf>,
-    /// Folders with a `machine.json`, one for each machine.
+    /// Folders with a `machine.json`, one per machine.
     machines: Vec<PathBuf>,
 }
 
 impl AsvResults {
-    /// The results in `folder`, which is that of all machines or of one of them; `None` if it is not asv's.
+    /// Finds asv's results in `folder`, which is that of all machines or of one; returns `None` if
+    /// it is not asv's.
     fn find(folder: &Path) -> Result<Option<AsvResults>> {
         let is_machine = |folder: &Path| folder.join("machine.json").is_file();
         let (root, machines) = if is_machine(folder) {
@@ -54,7 +56,7 @@ impl AsvResults {
         }))
     }
 
-    /// All sessions: machine by machine, those of older commits first.
+    /// Reads all sessions, machine by machine, sorted by commit date.
     fn read(&self, better: &Directions, remarks: &mut Remarks) -> Result<Vec<Session>> {
         let mut all = Vec::new();
         for machine in &self.machines {
@@ -71,7 +73,7 @@ impl AsvResults {
                 let mut warnings = Vec::new();
                 match asv::read_file(&input, &beside, &mut warnings) {
                     Ok(session) => sessions.push(session),
-                    // As asv does, which may be interrupted while it writes.
+                    // asv skips such files, too: it may be interrupted while it writes one.
                     Err(error) => {
                         warnings.push(format!("'{label}': the file was left out: {error:#}"))
                     }
@@ -80,7 +82,7 @@ impl AsvResults {
                     .iter()
                     .for_each(|warning| remarks.add(&label, warning));
             }
-            // A folder has no order; dates of commits are the best that the files have.
+            // A folder has no order, and commit dates are the best that the files have.
             sessions.sort_by_key(|session: &Session| {
                 session
                     .origin
@@ -97,7 +99,7 @@ impl AsvResults {
         Ok(all)
     }
 
-    /// What is said of benchmarks and of the machine.
+    /// Reads what the other files say about the benchmarks and the machine.
     fn beside(&self, machine: &Path) -> Result<Beside> {
         let take = |file: &Path, add: &dyn Fn(&[u8]) -> Result<Beside>| {
             let bytes = results_file::contents(file)?;
@@ -112,7 +114,7 @@ impl AsvResults {
     }
 }
 
-/// What lies in a folder and is not hidden, by name.
+/// Lists the visible entries of a folder, by name.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder)
         .with_context(|| format!("cannot read the folder '{}'", folder.display()))?
@@ -123,7 +125,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The files of results of a machine.
+/// Lists the results files of a machine.
 fn result_files(machine: &Path) -> Result<Vec<PathBuf>> {
     let mut files = entries(machine)?;
     files.retain(|file| {

@@ -1,4 +1,4 @@
-//! `speedwell run`: the whole path of data on one screen.
+//! `speedwell run`: the whole data flow on one screen.
 
 use super::conclude::{conclude, conclude_stored};
 use super::large::{self, Wanted};
@@ -14,10 +14,10 @@ use speedwell_report::{ChartKind, Subject};
 use speedwell_results::store::Store;
 use std::path::{Path, PathBuf};
 
-/// Measures, analyses, reports, judges.
+/// Measures, analyzes, reports, and evaluates the gate.
 ///
 /// # Errors
-/// Wrong words, unknown targets, a store that cannot be written.
+/// Fails on invalid options, unknown targets, and a store that cannot be written.
 pub fn run(args: RunArgs) -> anyhow::Result<Status> {
     ensure!(
         args.execution.order != OrderName::Parallel,
@@ -38,10 +38,10 @@ pub fn run(args: RunArgs) -> anyhow::Result<Status> {
     serve::beside(dashboard.as_deref(), || execute(plans, &mut store, &task))
 }
 
-/// Executes plans as the options ask for: lists, tries, or measures and reports.
+/// Executes plans as the options request: lists, tries, or measures and reports.
 ///
 /// # Errors
-/// A store or an output that cannot be written.
+/// Fails if the store or an output cannot be written.
 pub fn execute(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<Status> {
     ensure!(
         !task.profile || plans.plan.design.experiment.is_some(),
@@ -88,12 +88,12 @@ pub fn execute(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<S
     } else {
         conclude(&session, task)
     };
-    // What cannot be reported was measured all the same.
+    // Upload even if reporting failed: the session is measured.
     let pushed = push::settle(&task.owing, &session, store)?;
     Ok(ended.of_gate(reported?).of_gate(pushed))
 }
 
-/// Records profiles where they are asked for, and reports.
+/// Records profiles if requested, and reports.
 fn recorded(
     plan: &Plan,
     session: &mut Session,
@@ -112,10 +112,10 @@ fn recorded(
     Ok(Status::of_end(recorded).of_gate(conclude(session, task)?))
 }
 
-/// Measures and keeps a session; how it ended is said, and is a status.
+/// Measures and stores a session; reports how it ended and returns that as a status.
 ///
 /// # Errors
-/// A store that cannot be written, or so many runs that they cannot be looked at together.
+/// Fails if the store cannot be written, or if there are too many runs to load together.
 pub fn measure(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<(Session, Status)> {
     let (measured, status) = measured(plans, store, task)?;
     let number = measured.session.number.unwrap_or_default();
@@ -127,7 +127,7 @@ pub fn measure(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<(
     Ok((session, status))
 }
 
-/// The same for those who can do without its runs, if these are too many.
+/// Like [`measure`], but leaves the runs out of memory if they are too many.
 fn measured(
     plans: Plans,
     store: &mut Store,
@@ -160,7 +160,7 @@ fn measured(
     Ok((measured, status))
 }
 
-/// Whether no run and no failure of a session was kept.
+/// Returns whether neither a run nor a failure of the session was stored.
 fn has_nothing(measured: &MeasuredSession, store: &Store) -> anyhow::Result<bool> {
     let number = measured.session.number.unwrap_or_default();
     Ok(!measured.in_parts
@@ -170,7 +170,8 @@ fn has_nothing(measured: &MeasuredSession, store: &Store) -> anyhow::Result<bool
         && store.finished_slots(number)?.is_empty())
 }
 
-/// Refuses files of `-o` that would replace a benchmark file, a definition file or a program that is measured.
+/// Rejects files of `-o` that would replace a benchmark file, a definition file or a measured
+/// program.
 fn check_inputs(plan: &Plan, task: &Task) -> anyhow::Result<()> {
     let files = plan.jobs.iter().map(|job| job.source.file.as_path());
     let paths = plan.jobs.iter().filter_map(|job| job.snippet.as_ref());
@@ -191,7 +192,7 @@ fn check_inputs(plan: &Plan, task: &Task) -> anyhow::Result<()> {
     task.output.check_inputs(inputs)
 }
 
-/// Refuses before anything is measured what the report would refuse afterwards.
+/// Rejects, before anything is measured, what the report would reject afterwards.
 fn check_report(plan: &Plan, task: &Task) -> anyhow::Result<()> {
     if task.study.x_axis.is_some() {
         return task.output.check(Subject::Study);
@@ -218,7 +219,7 @@ fn check_report(plan: &Plan, task: &Task) -> anyhow::Result<()> {
     task.output.check(runs)
 }
 
-/// How a session that ended early is resumed.
+/// Explains how to resume a session that ended early.
 fn how_to_resume(
     status: Status,
     measured: &MeasuredSession,
@@ -242,7 +243,8 @@ fn how_to_resume(
     ))
 }
 
-/// `only 1 of up to 128 runs was done`; a test that may end early has a largest number of runs only.
+/// Formats `only 1 of up to 128 runs was done`: for a sequential test, the number of runs is a
+/// maximum.
 fn done_of(done: usize, planned: usize, stopping: &Stopping) -> String {
     let at_most = match stopping {
         Stopping::Fixed { .. } => "",

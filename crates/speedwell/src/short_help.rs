@@ -1,15 +1,15 @@
-//! What `-h` prints: the options that most people need, on one screen. `--help` prints all, under their headings.
+//! Prints `-h`: the most useful options, on one screen. `--help` prints all of them under their
+//! headings.
 //!
-//! Decides which options those are. What they say is declared with them, in the first line of their help. Start at
-//! [`of`].
+//! Decides which options those are. Their texts are the first lines of their help. Start at [`of`].
 
 use clap::Command;
 use clap::builder::StyledStr;
 
-/// Lines of the examples, with their heading.
+/// Lines of the examples, including the heading.
 const EXAMPLE_LINES: usize = 3;
 
-/// The options in the short help of a command. A command that is not listed here shows all of its options.
+/// Options in a command's short help. A command that is not listed shows all of its options.
 const SHOWN: &[(&str, &str)] = &[
     (
         "run",
@@ -70,7 +70,7 @@ const SHOWN: &[(&str, &str)] = &[
     ),
 ];
 
-/// The short help of a command that has been described.
+/// Returns the short help of a command that clap has built.
 pub(super) fn of(command: &Command) -> StyledStr {
     let name = command.get_bin_name().unwrap_or("speedwell").to_owned();
     let of_command = name.strip_prefix("speedwell ").unwrap_or_default();

@@ -1,7 +1,8 @@
-//! SOURCE operands read: files, folders of files, `-`, stored sessions; and programs, which are measured instead.
+//! Reads SOURCE operands: files, folders of files, `-` and stored sessions; and detects programs,
+//! which are measured instead.
 //!
-//! Decides what several places of one operand become, what cases of different parts are called, and which sources are
-//! one and the same. How an operand is typed is decided in `operand`.
+//! Decides how several places of one operand combine, how cases of different parts are named, and
+//! which sources are identical. `operand` parses the arguments.
 
 use super::large::{self, Wanted};
 use super::operand::{self, Operand};
@@ -21,37 +22,36 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// One operand, read.
+/// An operand that was read.
 #[derive(Debug)]
 pub struct Source {
-    /// What it is called in tables.
+    /// Label in tables.
     pub label: String,
-    /// Its results.
     pub session: Session,
-    /// The variant that was picked.
     pub variant: Option<String>,
     /// The pattern after `::`.
     part: Option<Part>,
-    /// Its places as they were typed.
+    /// The places as typed.
     words: String,
-    /// What these places are: numbers of sessions, resolved paths.
+    /// Identities of the places: session numbers, resolved paths.
     origins: Vec<String>,
 }
 
-/// What is known of all sources that were read so far.
+/// State shared by the sources read so far.
 #[derive(Default)]
 struct Known {
-    /// The ids of sessions by where they were read. A file has no id by itself and would get another one each time,
-    /// though two variants of it are as much of one session as two of a stored one.
+    /// Session ids by origin. A file has no id of its own and would get a new one each time it is
+    /// read, although two variants of it belong to one session just like two of a stored one.
     ids: HashMap<String, Vec<String>>,
-    /// What is to be said of files.
+    /// Warnings about files.
     remarks: Remarks,
 }
 
 /// Reads every operand.
 ///
 /// # Errors
-/// A missing or unreadable file, an unknown session or variant, a pattern that matches nothing.
+/// Fails on a missing or unreadable file, an unknown session or variant, and a pattern that matches
+/// nothing.
 pub fn read(
     operands: &[Operand],
     selection: &Selection,
@@ -73,7 +73,7 @@ pub fn read(
     Ok(sources)
 }
 
-/// Reads one operand of several, where `word` stands for what their parts match. A file may hold
+/// Reads one of several operands, where `word` replaces what their parts match. A file may hold
 /// several sessions.
 ///
 /// # Errors
@@ -90,7 +90,7 @@ pub fn read_one(
     Ok(sources)
 }
 
-/// The same, after other sources.
+/// Like [`read_one`], with the state of the sources before it.
 fn read_knowing(
     operand: &Operand,
     word: Option<&str>,
@@ -136,10 +136,11 @@ fn take(
     assemble(operand, sessions, origins)
 }
 
-/// Reads operands that name sessions of this store and nothing else.
+/// Reads operands that must name sessions of this store.
 ///
 /// # Errors
-/// An unknown session or variant, a pattern that matches nothing, sources of which two are the same.
+/// Fails on an unknown session or variant, a pattern that matches nothing, and two identical
+/// sources.
 #[cfg(feature = "serve")]
 pub fn read_stored(
     operands: &[Operand],
@@ -174,7 +175,7 @@ pub fn read_stored(
     Ok(sources.into_iter().zip(said).collect())
 }
 
-/// The session of a store that a word means; of a large one with what is meant of it only.
+/// Loads the session that a reference names; of a large one, only the selected part.
 fn stored(
     store: &Store,
     word: &str,
@@ -185,7 +186,7 @@ fn stored(
     Ok((found, session))
 }
 
-/// The sources that the sessions of an operand make.
+/// Combines the sessions of an operand into sources.
 fn assemble(
     operand: &Operand,
     mut sessions: Vec<Session>,
@@ -220,7 +221,7 @@ fn assemble(
     sessions.into_iter().enumerate().map(source).collect()
 }
 
-/// The place itself, or the files in it if it is a folder.
+/// Returns the place itself, or its files if it is a folder.
 pub(super) fn files_of(place: &str) -> anyhow::Result<Vec<String>> {
     if !Path::new(place).is_dir() {
         return Ok(vec![place.to_owned()]);
@@ -241,7 +242,7 @@ pub(super) fn files_of(place: &str) -> anyhow::Result<Vec<String>> {
     Ok(files)
 }
 
-/// The sessions of one place, and what the place is, whatever it was called.
+/// Reads the sessions of one place; returns its identity, too.
 fn sessions_of(
     place: &str,
     wanted: &Wanted<'_>,
@@ -261,10 +262,10 @@ fn sessions_of(
     Ok((origin, sessions))
 }
 
-/// Refuses sources of which two are the same: they cannot differ, so their comparison could only mislead.
+/// Rejects identical sources: they cannot differ, so comparing them would only mislead.
 ///
 /// # Errors
-/// Two are the same variant and part of the same session.
+/// Fails if two sources are the same variant and part of the same session.
 pub fn refuse_the_same(sources: &[Source]) -> anyhow::Result<()> {
     for (at, one) in sources.iter().enumerate() {
         let Some(other) = sources[..at].iter().find(|other| other.is_same(one)) else {
@@ -288,10 +289,10 @@ pub fn refuse_the_same(sources: &[Source]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that the sessions have, between them, the metrics that were asked for.
+/// Checks that at least one session has each requested metric.
 ///
 /// # Errors
-/// One that none of them has.
+/// Fails on a metric that none of them has.
 pub fn check_metrics<'s>(
     sessions: impl IntoIterator<Item = &'s Session>,
     settings: &Settings,
@@ -301,10 +302,10 @@ pub fn check_metrics<'s>(
     analysis::check_metrics(settings, names).context("in --metric")
 }
 
-/// Refuses files of `-o` that would replace a result file.
+/// Rejects files of `-o` that would replace a result file.
 ///
 /// # Errors
-/// Names both.
+/// Fails if there is one, and names both files.
 pub fn check_outputs(operands: &[Operand], output: &OutputArgs) -> anyhow::Result<()> {
     if output.output.is_empty() {
         return Ok(());
@@ -317,10 +318,10 @@ pub fn check_outputs(operands: &[Operand], output: &OutputArgs) -> anyhow::Resul
     output.check_inputs(files.iter().map(Path::new))
 }
 
-/// Checks that a session has the variant, if one is asked for.
+/// Checks that a session has the requested variant, if any.
 ///
 /// # Errors
-/// It has not.
+/// Fails if it does not.
 pub fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()> {
     let Some(name) = variant else { return Ok(()) };
     let known: Vec<&str> = session.variants.iter().map(|v| v.name.as_str()).collect();
@@ -334,19 +335,19 @@ pub fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result
 }
 
 impl Source {
-    /// The label, the session, and which variant takes part.
+    /// The label, the session, and the selected variant.
     pub fn labelled(&self) -> (String, &Session, Option<String>) {
         (self.label.clone(), &self.session, self.variant.clone())
     }
 
-    /// The name of the variant that takes part.
+    /// The name of the variant that is compared.
     fn taken(&self) -> &str {
         self.variant
             .as_deref()
             .unwrap_or(&self.session.design.baseline)
     }
 
-    /// The session as far as it takes part: without its other variants where one was picked.
+    /// The session without the variants that were not selected.
     pub fn taken_part(&self) -> Cow<'_, Session> {
         match &self.variant {
             Some(name) => Cow::Owned(self.session.only_variant(name)),
@@ -361,7 +362,7 @@ impl Source {
             && pattern(self) == pattern(other)
     }
 
-    /// What could be compared instead of the source with itself.
+    /// Suggests what to compare instead of the source with itself.
     fn remedy(&self) -> String {
         let word = &self.words;
         let names: Vec<&str> = self
@@ -380,7 +381,6 @@ impl Source {
         }
     }
 
-    /// Keeps only the cases that were asked for.
     fn select(&mut self, selection: &Selection) -> anyhow::Result<()> {
         let session = &mut self.session;
         let had_runs = !session.runs.is_empty();
@@ -406,8 +406,8 @@ impl Source {
         Ok(())
     }
 
-    /// Puts the common word for what the pattern matches, so that `BM_memcpy/8` of one and
-    /// `BM_copy/8` of the other are the same case.
+    /// Replaces what the pattern matches by the common word, so that `BM_memcpy/8` of one source
+    /// and `BM_copy/8` of another become the same case.
     fn rename(&mut self, word: &str) {
         let Some(part) = &self.part else { return };
         let (mut before, mut after) = (HashSet::new(), HashSet::new());
@@ -430,10 +430,10 @@ impl Source {
     }
 }
 
-/// The program that an operand is, started with `arguments`, or `None` for results.
+/// Returns the program that an operand names, started with `arguments`; `None` for results.
 ///
 /// # Errors
-/// A program that holds no benchmarks of a known kind, or is one of several places.
+/// Fails on a program without benchmarks of a known kind, and on one among several places.
 pub fn program_side(
     operand: &Operand,
     arguments: &[String],
@@ -501,14 +501,14 @@ pub fn program_side(
     }))
 }
 
-/// Whether it is a folder out of which a program of benchmarks is built.
+/// Returns whether this is a folder from which a benchmark program is built.
 fn is_package(known: &harness::Known, place: &str) -> bool {
     let place = Path::new(place);
     let suite = || known.recognise(place);
     place.is_dir() && suite().is_some_and(|suite| suite.keys.build.is_some())
 }
 
-/// Whether it is a file that was built, such as a jar, and that the program of a suite executes.
+/// Returns whether this is a build artifact, such as a jar, that a suite's program executes.
 fn is_artifact(known: &harness::Known, place: &str) -> bool {
     let place = Path::new(place);
     place.is_file()
@@ -518,7 +518,7 @@ fn is_artifact(known: &harness::Known, place: &str) -> bool {
         && !harness::is_text(place)
 }
 
-/// Whether the file is an ELF program, or a script that may be executed.
+/// Returns whether the file is an ELF program or an executable script.
 fn is_program(file: &Path) -> bool {
     file.is_file() && (harness::is_elf(file) || harness::is_wrapper(file))
 }

@@ -1,4 +1,4 @@
-//! Exit statuses, and the one way of telling an error.
+//! Exit statuses, and printing of messages to stdout and stderr.
 
 use super::status_line::clear_line;
 use anyhow::Context as _;
@@ -7,21 +7,21 @@ use speedwell_report::visible;
 use speedwell_runner::Ended;
 use std::io::Write as _;
 
-/// The exit status of the command.
+/// Exit status of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status(u8);
 
 impl Status {
-    /// Done.
     pub const DONE: Status = Status(0);
-    /// The answer is no: a gate failed, a check found a problem.
+    /// The answer is no: a gate failed, or a check found a problem.
     pub const NO: Status = Status(1);
-    /// Could not do it: wrong words, a missing program, a benchmark that failed.
+    /// Failed: invalid arguments, a missing program, a failing benchmark.
     pub const COULD_NOT: Status = Status(2);
-    /// Interrupted; what was measured is kept.
+    /// Interrupted; what was measured is stored.
     pub const INTERRUPTED: Status = Status(130);
 
-    /// The status of what was measured until it ended so. An end at the first failure was asked for.
+    /// The status of a measurement that ended this way. Stopping at the first failure was
+    /// requested, so it counts as done.
     pub fn of_end(ended: Ended) -> Status {
         match ended {
             Ended::Interrupted => Status::INTERRUPTED,
@@ -29,25 +29,24 @@ impl Status {
         }
     }
 
-    /// The status of a command whose parts ended so, gates among them: an interruption outranks everything, and a case that
-    /// is worse outranks what could not be judged.
+    /// Combines statuses of parts of a command, gates included: an interrupt outranks everything,
+    /// and a worse case outranks one that could not be judged.
     pub fn of_gate(self, other: Status) -> Status {
         let either = [Status::INTERRUPTED, Status::NO];
         let outranks = |status: &Status| [self, other].contains(status);
         either.into_iter().find(outranks).unwrap_or(self.or(other))
     }
 
-    /// A drop-in's own status.
+    /// The status of a drop-in replacement.
     pub fn from_code(code: i32) -> Status {
         Status(code.clamp(0, 255) as u8)
     }
 
-    /// The number.
     pub fn code(self) -> i32 {
         i32::from(self.0)
     }
 
-    /// The graver of two: could-not-do-it outranks an answer, an interruption outranks both.
+    /// The more severe of two: an error outranks an answer, an interrupt outranks both.
     pub fn or(self, other: Status) -> Status {
         let rank = |status: Status| match status {
             Status::DONE => 0,
@@ -66,23 +65,23 @@ impl Status {
 /// Writes to standard output.
 ///
 /// # Errors
-/// It cannot be written to.
+/// Fails if writing fails for a reason other than a closed pipe.
 pub fn say(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_ref()).and_then(|()| out.flush());
     heard(written.context("cannot write to standard output"))
 }
 
-/// What became of writing to standard output: a reader that has seen enough (`| head`) is no error.
+/// Ignores a broken pipe when writing to standard output: the reader has seen enough (`| head`).
 ///
 /// # Errors
-/// It failed for another reason.
+/// Fails if writing failed for another reason.
 pub fn heard(done: anyhow::Result<()>) -> anyhow::Result<()> {
     let is_closed = |cause: &(dyn std::error::Error + 'static)| {
         let io = cause
             .downcast_ref::<std::io::Error>()
             .map(std::io::Error::kind);
-        // What writes JSON wraps the error of the pipe.
+        // serde_json wraps the error of the pipe.
         let json = cause.downcast_ref::<serde_json::Error>();
         io.or_else(|| json?.io_error_kind()) == Some(std::io::ErrorKind::BrokenPipe)
     };
@@ -92,7 +91,7 @@ pub fn heard(done: anyhow::Result<()>) -> anyhow::Result<()> {
     }
 }
 
-/// A line on standard error. Where nobody is left to read it (`2>&1 | head`), the work goes on.
+/// Prints a line on standard error. Ignores write errors, such as a closed pipe (`2>&1 | head`).
 fn remark(whose: &str, sentence: &str) {
     let mut err = std::io::stderr().lock();
     clear_line();
@@ -104,7 +103,7 @@ pub fn tell(error: &anyhow::Error) {
     remark("speedwell", &with_hints_last(error));
 }
 
-/// The message with its hints at the end, wherever in the chain they were given.
+/// Returns the message with the hints of the whole chain at its end.
 fn with_hints_last(error: &anyhow::Error) -> String {
     let mut message = Vec::new();
     let mut hints = Vec::new();
@@ -120,22 +119,19 @@ fn with_hints_last(error: &anyhow::Error) -> String {
     message.join(": ") + &hints.concat()
 }
 
-/// Prints a warning.
 pub fn warn(sentence: &str) {
     remark("warning", sentence);
 }
 
-/// Prints a remark that is no warning.
 pub fn note(sentence: &str) {
     remark("speedwell", sentence);
 }
 
-/// Prints what to try next.
 pub fn hint(sentence: &str) {
     remark("hint", sentence);
 }
 
-/// Whether anything failed; what says itself that it cannot run here did not.
+/// Returns the status for a list of failures; skipped benchmarks do not count.
 pub fn of_failures(failures: &[Failure]) -> Status {
     if failures.iter().any(|failure| !failure.cause.is_skip()) {
         Status::COULD_NOT

@@ -1,6 +1,6 @@
-//! One line on stderr that is rewritten in place, on a terminal only.
+//! One line on stderr that is redrawn in place, only on a terminal.
 //!
-//! Decides when it is drawn, and that nothing of it is left behind. It does not know what it says. Start at
+//! Decides when to draw, and leaves nothing behind. It does not know the content. Start at
 //! [`StatusLine::new`].
 
 use super::options::terminal_width;
@@ -10,16 +10,16 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Between two drawings where nothing happens: the times must move while something long is going on.
+/// Redraw interval without events, so that elapsed times advance.
 const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Before the first drawing. Work that is over sooner needs no word, and would only flicker.
+/// Delay before the first drawing: a line for shorter work would only flicker.
 const FIRST_DELAY: Duration = Duration::from_millis(200);
 
-/// Whether a line stands on the terminal, which sentences must not be appended to.
+/// Whether a line is drawn, which must be cleared before printing anything else.
 static IS_DRAWN: AtomicBool = AtomicBool::new(false);
 
-/// Makes the text at the moment it is drawn; `None` clears the line.
+/// Produces the text when it is drawn; `None` clears the line.
 type Text = dyn Fn() -> Option<String> + Send + Sync;
 
 /// The line; dropping it clears it.
@@ -35,7 +35,7 @@ struct Shared {
 }
 
 impl StatusLine {
-    /// A line that is shown only if `is_visible`.
+    /// Creates a line that is shown only if `is_visible`.
     pub fn new(
         is_visible: bool,
         text: impl Fn() -> Option<String> + Send + Sync + 'static,
@@ -54,7 +54,7 @@ impl StatusLine {
         }
     }
 
-    /// Draws the line with its present text.
+    /// Draws the line with its current text.
     pub fn draw(&self) {
         if let Some(shared) = &self.shared {
             shared.draw();
@@ -63,7 +63,7 @@ impl StatusLine {
 }
 
 impl Shared {
-    /// Draws again and again, until the line is dropped.
+    /// Redraws periodically until the line is dropped.
     fn redraw(&self) {
         let mut wait = FIRST_DELAY;
         let mut is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,18 +100,18 @@ impl Drop for StatusLine {
     }
 }
 
-/// Draws a line in the place of the present one.
+/// Replaces the current line.
 pub fn draw_line(text: &str) {
     let width = terminal_width().saturating_sub(1);
     let shown: String = text.chars().take(width).collect();
     let mut err = std::io::stderr().lock();
-    // Carriage return and "erase to the end of the line": the line is rewritten in place.
+    // "\x1b[K" erases to the end of the line.
     let _ = write!(err, "\r{shown}\x1b[K");
     let _ = err.flush();
     IS_DRAWN.store(true, Ordering::Relaxed);
 }
 
-/// Removes the line from the terminal if there is one: sentences begin at the first column.
+/// Clears the line, if there is one, so that messages start at the first column.
 pub fn clear_line() {
     let mut err = std::io::stderr().lock();
     if IS_DRAWN.swap(false, Ordering::Relaxed) {

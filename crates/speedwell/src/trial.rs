@@ -1,4 +1,4 @@
-//! `--list` and `--test`: what would be measured, and does it work at all?
+//! `--list` and `--test`: shows what would be measured, and whether it works.
 
 use super::options::Task;
 use super::{Status, status};
@@ -13,7 +13,7 @@ use speedwell_runner::Ended;
 /// Prints every case.
 ///
 /// # Errors
-/// The output cannot be written.
+/// Fails if the output cannot be written.
 pub fn list(plans: &Plans, task: &Task) -> anyhow::Result<Status> {
     let plan = &plans.plan;
     let runs = u64::from(plan.runs_per_variant()) * plan.variants.len() as u64;
@@ -23,7 +23,8 @@ pub fn list(plans: &Plans, task: &Task) -> anyhow::Result<Status> {
             .clone()
             .or_else(|| job.label_as_case())
             .unwrap_or_else(|| {
-                // A label that is no id is the name of a file whose cases only it knows.
+                // A label that is not a case id is the name of a file whose cases only the file
+                // knows.
                 Case::new(&job.label, Vec::new())
             }),
         runs,
@@ -49,10 +50,10 @@ pub fn list(plans: &Plans, task: &Task) -> anyhow::Result<Status> {
     Ok(tell_broken(plans))
 }
 
-/// Executes each case once under the first variant and says what fails.
+/// Executes each case once under the first variant and reports failures.
 ///
 /// # Errors
-/// The output cannot be written.
+/// Fails if the output cannot be written.
 pub fn test(plans: &Plans, task: &Task) -> anyhow::Result<Status> {
     let warnings = plans.suite.warnings.iter();
     warnings.for_each(|warning| status::warn(warning));
@@ -82,7 +83,7 @@ pub fn test(plans: &Plans, task: &Task) -> anyhow::Result<Status> {
     })
 }
 
-/// The time of all runs in words.
+/// Formats the estimated time of all runs.
 fn length(estimate: &Estimate, plan: &Plan) -> String {
     let time = (!estimate.time.is_zero()).then(|| duration(estimate.time.as_millis() as u64));
     let requests = Value::Number(estimate.requests as f64);

@@ -1,6 +1,8 @@
-//! `speedwell tune`: settings of this machine that make measuring less noisy, and their way back.
+//! `speedwell tune`: changes settings of this machine that make measurements noisy, and restores
+//! them.
 //!
-//! Decides when what is changed and what is said of it; `environment::tune` knows the settings. Start at [`run`].
+//! Decides when settings change and what is reported; `environment::tune` knows the settings. Start
+//! at [`run`].
 
 use super::options::{OutputArgs, parse};
 use super::{Status, status};
@@ -91,22 +93,24 @@ pub struct Place {
 }
 
 impl Place {
-    /// The machine that is there.
+    /// Opens the machine at this place.
     ///
     /// # Errors
-    /// The folder that stands for it cannot be understood.
+    /// Fails if the folder that stands for the machine cannot be parsed.
     pub fn machine(&self) -> anyhow::Result<Machine> {
         Ok(Machine::at(&self.root, self.dies_at)?)
     }
 }
 
-/// How long settings stay if nobody says otherwise: longer than most measuring, shorter than a working day.
+/// Default time until settings are restored: longer than most measurements, shorter than a working
+/// day.
 const USUAL_LIMIT: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// Does what the words ask for.
+/// Runs the command.
 ///
 /// # Errors
-/// This user may not change the machine, somebody else has changed it, or the command cannot be started.
+/// Fails if this user may not change the machine, if another process has changed it, or if the
+/// command cannot be started.
 pub fn run(args: TuneArgs) -> anyhow::Result<Status> {
     match &args.action {
         Some(Action::Reset(args)) => reset(args),
@@ -115,10 +119,10 @@ pub fn run(args: TuneArgs) -> anyhow::Result<Status> {
     }
 }
 
-/// The guard of another process.
+/// Watches another process and restores the settings when it ends.
 ///
 /// # Errors
-/// The settings cannot be put back.
+/// Fails if the settings cannot be restored.
 pub fn guard(root: &Path, limit_ms: Option<u64>) -> anyhow::Result<Status> {
     let machine = Machine::at(root, None)?;
     guard::watch(&machine, limit_ms.map(Duration::from_millis))?;
@@ -146,7 +150,7 @@ fn apply(args: &TuneArgs) -> anyhow::Result<Status> {
         .map(|name| process::resolve(Path::new(name)));
     let program = program.transpose()?;
     let lock = free(&machine)?;
-    // Once more, now that nobody else changes anything.
+    // Plan again, now that the lock prevents other changes.
     let mut plan = tune::plan(&machine, &request)?;
     let is_tuned = plan.has_work();
     if is_tuned {
@@ -167,7 +171,7 @@ fn apply(args: &TuneArgs) -> anyhow::Result<Status> {
     ended
 }
 
-/// The right to change the machine, if nobody else has changed it.
+/// Locks the machine, unless its settings are changed already.
 fn free(machine: &Machine) -> anyhow::Result<Lock<'_>> {
     let lock = Lock::take(machine)?;
     if let Some(journal) = lock.journal()? {
@@ -179,7 +183,7 @@ fn free(machine: &Machine) -> anyhow::Result<Lock<'_>> {
     Ok(lock)
 }
 
-/// Changes the settings of this machine beside other work of this process.
+/// Tunes this machine for other work of this process.
 pub struct Tuner {
     machine: Machine,
     request: Request,
@@ -187,11 +191,12 @@ pub struct Tuner {
 }
 
 impl Tuner {
-    /// Prepares the usual knobs, before this process takes orphans: the guard is to be nobody's child. The processors
-    /// of `pin` are kept free where others are left. `None` where nothing can be changed.
+    /// Prepares the default knobs. Must be called before this process adopts orphans, because the
+    /// guard must not become its child. Keeps the processors of `pin` free if others remain.
+    /// Returns `None` if nothing can be changed.
     ///
     /// # Errors
-    /// This user may not change the machine, or somebody else has changed it.
+    /// Fails if this user may not change the machine, or if another process has changed it.
     pub fn new(place: &Place, pin: Option<&CpuSet>) -> anyhow::Result<Option<Tuner>> {
         let machine = place.machine()?;
         needs_root(&machine, "doctor --calibrate TARGET --tuned")?;
@@ -214,10 +219,10 @@ impl Tuner {
         }))
     }
 
-    /// Changes the settings; returns the knobs that were turned.
+    /// Changes the settings; returns the knobs that were set.
     ///
     /// # Errors
-    /// As for [`Tuner::new`], or the journal cannot be written.
+    /// As for [`Tuner::new`], or if the journal cannot be written.
     pub fn tune(&self) -> anyhow::Result<String> {
         let lock = free(&self.machine)?;
         let mut plan = tune::plan(&self.machine, &self.request)?;
@@ -231,10 +236,10 @@ impl Tuner {
         Ok(names.join(", "))
     }
 
-    /// Puts the settings back.
+    /// Restores the settings.
     ///
     /// # Errors
-    /// The journal cannot be read or removed.
+    /// Fails if the journal cannot be read or removed.
     pub fn put_back(&self) -> anyhow::Result<()> {
         put_back(&self.machine)
     }
@@ -266,7 +271,7 @@ impl TuneArgs {
         })
     }
 
-    /// The line that was typed, as others see it.
+    /// The command line as shown to other users.
     fn line(&self) -> String {
         let words = ["speedwell", "tune"].into_iter().map(str::to_owned);
         let words = words.chain(self.knobs.iter().cloned());
@@ -286,7 +291,7 @@ fn needs_root(machine: &Machine, words: &str) -> anyhow::Result<()> {
     )
 }
 
-/// Executes the command, and says how it ended by a status of our own.
+/// Executes the command and returns its exit status as ours.
 fn execute(
     machine: &Machine,
     plan: &Plan,
@@ -298,7 +303,7 @@ fn execute(
     process::on_interrupt()?;
     let heat = tune::Heat::now(machine);
     let folder = std::env::current_dir()?;
-    // Who measures may need a while to say what was measured until Ctrl-C.
+    // No time limit after Ctrl-C: a measuring command may need a while to report.
     let ended = process::run_attached(program, arguments, &folder, Duration::MAX)
         .with_context(|| format!("cannot start '{}'", program.display()))?;
     if let Some(warning) = heat.compare(machine) {
@@ -311,7 +316,7 @@ fn execute(
     })
 }
 
-/// Puts the settings back after the command, and says what is not as it was.
+/// Restores the settings after the command, and reports those that differ from before.
 fn put_back(machine: &Machine) -> anyhow::Result<()> {
     let lock = Lock::take(machine)?;
     match lock.journal()?.filter(Journal::is_own) {
@@ -426,7 +431,7 @@ fn words(outcome: Outcome) -> &'static str {
     }
 }
 
-/// What was done, in a line beside the output of the command.
+/// Reports what was changed, in a line beside the output of the command.
 fn say(plan: &Plan, output: &OutputArgs) {
     if output.quiet {
         return;

@@ -1,6 +1,7 @@
-//! `speedwell warmup`: which processes become steady, when, and what that costs.
+//! `speedwell warmup`: finds which processes become steady, when, and what that costs.
 //!
-//! Decides on the options; `measure::as_series` plans, `analysis::warmup` judges, `conclude.rs` concludes. Start at [`run`].
+//! Handles the options; `measure::as_series` plans, `analysis::warmup` classifies, `conclude.rs`
+//! reports. Start at [`run`].
 
 use super::eval::snippets;
 use super::options::{
@@ -87,10 +88,10 @@ pub struct WarmupArgs {
     store: StoreArgs,
 }
 
-/// Records, and reports.
+/// Records the series and reports.
 ///
 /// # Errors
-/// Wrong words, targets whose loop is not ours, a store that cannot be written.
+/// Fails on invalid options, targets whose loop is not ours, and a store that cannot be written.
 pub fn run(args: WarmupArgs) -> anyhow::Result<Status> {
     ensure!(
         args.steady < 1.0,
@@ -131,7 +132,7 @@ impl WarmupArgs {
         }
     }
 
-    /// Ordinary runs of what is to be recorded.
+    /// Plans ordinary runs of the targets.
     fn plans(&self, task: &Task) -> anyhow::Result<Plans> {
         let plan = PlanRequest {
             sampling: SamplingRequest {

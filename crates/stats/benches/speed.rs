@@ -24,7 +24,8 @@ fn main() {
     change_points(&mut bench);
 }
 
-/// Long series of values that depend on nothing: without a change, when plain PELT takes time in proportion to n², and with.
+/// Long series of independent values: without a change, where plain PELT takes O(n²) time, and with
+/// one.
 fn change_points(bench: &mut Bench) {
     let mut state = 1u64;
     let mut noise = || {
@@ -47,7 +48,7 @@ fn change_points(bench: &mut Bench) {
     }
 }
 
-/// Tests that know no blocks; Welch's comes first, as the reference.
+/// Tests without blocks; Welch's comes first, as the reference.
 fn unblocked(bench: &mut Bench, count: u32) {
     let (a, b) = sides(&blocks(count));
     let (a, b) = (black_box(a.as_slice()), black_box(b.as_slice()));
@@ -72,7 +73,7 @@ fn unblocked(bench: &mut Bench, count: u32) {
     });
 }
 
-/// What a comparison at the last look of the default design costs.
+/// Cost of a comparison at the last look of the default design.
 fn blocked(bench: &mut Bench, count: u32) {
     let observations = blocks(count);
     let observations = black_box(observations.as_slice());

@@ -1,8 +1,8 @@
-//! Bootstrap intervals over blocks, for figures that have no test of their own.
+//! Bootstrap intervals over blocks, for statistics without a test of their own.
 //!
-//! Decides what is resampled: whole blocks, because what shares a block shares its noise. Percentile
-//! intervals only; the bias-corrected kind covered worse in simulations with outliers. It must not
-//! be used to decide whether sides differ. Start at [`ratio_of_means`].
+//! Resamples whole blocks, because values in a block share its noise. Percentile intervals only:
+//! the bias-corrected kind had worse coverage in simulations with outliers. Not for deciding
+//! whether sides differ. Start at [`ratio_of_means`].
 
 use crate::describe::quantile;
 use crate::interval::Interval;
@@ -11,12 +11,12 @@ use crate::test::stratified::{Blocks, Observation, Side, StratifiedError};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
-/// How resampling is done.
+/// Settings of a bootstrap.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
     /// Number of resamples.
     pub draws: usize,
-    /// Share of resamples within the interval, such as 0.95.
+    /// Fraction of resamples within the interval, such as 0.95.
     pub confidence: f64,
     /// Seed of the draws.
     pub seed: u64,
@@ -32,16 +32,16 @@ impl Default for Options {
     }
 }
 
-/// Replicates of single ratios that a suite may cost in all, shared among its members.
+/// Total budget of replicates for a suite, divided among its members.
 const SUITE_REPLICATES: usize = 20_000;
-/// Bounds for the replicates of one member of a suite.
+/// Minimum and maximum replicates of one member of a suite.
 const MEMBER_REPLICATES: (usize, usize) = (100, 1000);
 
 /// Ratio of arithmetic means with a percentile interval over blocks (Efron, Annals of Statistics 7,
 /// 1979).
 ///
-/// It answers questions of total throughput and cost, and is sensitive to outliers. Blocks with one
-/// side only are left out. None when no block holds both sides.
+/// Suits questions of total throughput and cost; sensitive to outliers. Blocks with one side only
+/// are left out. `None` when no block holds both sides.
 pub fn ratio_of_means(observations: &[Observation], options: &Options) -> Option<RatioEstimate> {
     let blocks: Vec<Totals> = group(observations)
         .iter()
@@ -63,10 +63,10 @@ pub fn ratio_of_means(observations: &[Observation], options: &Options) -> Option
     })
 }
 
-/// Ratio of two medians of grouped values, `after` over `before`, with a percentile interval over the groups: what is in
-/// one group depends on each other. The two sides have groups of their own.
+/// Ratio of two medians of grouped values, `after` over `before`, with a percentile interval over
+/// the groups, within which values may be dependent. Each side has its own groups.
 ///
-/// None where a side has no values, or the first median is 0.
+/// `None` if a side has no values, or the first median is 0.
 pub fn ratio_of_medians(
     before: &[Vec<f64>],
     after: &[Vec<f64>],
@@ -77,7 +77,7 @@ pub fn ratio_of_medians(
         pool.clear();
         groups.for_each(|group| pool.extend_from_slice(group));
         let middle = pool.len() / 2;
-        // Of an even number it is the upper of the two in the middle: resamples are large, and sorting them is not free.
+        // Takes the upper of two middle values, because sorting large resamples is slow.
         (!pool.is_empty()).then(|| *pool.select_nth_unstable_by(middle, f64::total_cmp).1)
     };
     let first = median_of(&mut before.iter()).filter(|median| *median > 0.0)?;
@@ -98,10 +98,10 @@ pub fn ratio_of_medians(
     })
 }
 
-/// Geometric mean of the ratios of a suite, each member a blocked comparison of its own.
+/// Geometric mean of the ratios of a suite, each member a separate blocked comparison.
 ///
-/// Both the members and the blocks within each are resampled: the suite counts as a sample of all
-/// work it might have held, so the interval says what another such suite would show.
+/// Resamples the members and the blocks within each: the suite counts as a sample of a larger
+/// population of workloads, so the interval tells what another such suite would show.
 ///
 /// # Errors
 ///
@@ -140,7 +140,7 @@ pub fn geometric_mean(
     })
 }
 
-/// Log ratios of one member with its blocks resampled.
+/// Returns log ratios of one member with its blocks resampled.
 fn replicate_log_ratios(blocks: &Blocks, replicates: usize, indices: &mut Indices) -> Vec<f64> {
     let mut replicate = || {
         let picks: Vec<usize> = (0..blocks.count())
@@ -151,7 +151,7 @@ fn replicate_log_ratios(blocks: &Blocks, replicates: usize, indices: &mut Indice
     (0..replicates).map(|_| replicate()).collect()
 }
 
-/// Observations by block, without the blocks that hold one side only.
+/// Groups observations by block, without the blocks that hold one side only.
 fn group(observations: &[Observation]) -> Vec<Vec<Observation>> {
     let mut in_order = observations.to_vec();
     in_order.sort_by_key(|observation| observation.block);
@@ -207,8 +207,9 @@ impl Totals {
     }
 }
 
-// Seeded random indices. How a stored seed becomes draws must never change between versions: the
-// generator's stream is fixed by its authors and the reduction to a range is done here.
+// Seeded random indices. The mapping from a stored seed to draws must never change between
+// versions: the generator's stream is fixed by its authors, and the reduction to a range is done
+// here.
 
 /// A generator of indices (xoshiro256++, Blackman and Vigna, ACM TOMS 47, 2021).
 pub(crate) struct Indices {
@@ -222,7 +223,7 @@ impl Indices {
         }
     }
 
-    /// A uniform index below `count`, which must be positive.
+    /// Returns a uniform index below `count`, which must be positive.
     ///
     /// Multiply and shift without rejection (Lemire, ACM TOMACS 29, 2019): the bias is at most
     /// count / 2^64.

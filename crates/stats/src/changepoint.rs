@@ -1,31 +1,36 @@
-//! Where the level or the spread of a series changes: the best division of it into segments.
+//! Change points of a series, in level or spread: the best segmentation.
 //!
-//! Decides which division is best, by dynamic programming with pruning (PELT: Killick, Fearnhead and Eckley, JASA 107, 2012).
-//! It must not know what the values are, or which changes matter to anybody. Start at [`segments`].
+//! Dynamic programming with pruning (PELT: Killick, Fearnhead and Eckley, JASA 107, 2012). Does not
+//! know what the values are, or which changes matter. Start at [`segments`].
 
 use std::f64::consts::TAU;
 use std::ops::Range;
 
-/// What stands in for a variance of zero, whose logarithm does not exist (R's package changepoint).
+/// Replaces a variance of zero, which has no logarithm (as in R's package changepoint).
 const LEAST_VARIANCE: f64 = 1e-11;
 
-/// Rounding of a bound on costs that are differences of large sums. Bounds are missed by a penalty, which is far more.
+/// Allowance for rounding in a bound on costs, which are differences of large sums. It is far below
+/// a penalty.
 const SLACK: f64 = 1e-6;
 
-/// Candidates in a group. With the bound that all groups share, a step looks at about so many candidates.
+/// Candidates in a group. With the bound common to all groups, a step examines about this many
+/// candidates.
 const GROUP: usize = 64;
 
-/// The segments, in order, that minimise the sum of `cost + penalty` over all segments, each of `shortest` values or more.
-/// The cost of a segment is twice its negative log likelihood as normal values with a mean and a variance of its own.
+/// Returns the segments, in order, that minimize the sum of `cost + penalty` over all segments,
+/// each of at least `shortest` values. The cost of a segment is twice its negative log likelihood
+/// as normal values with its own mean and variance.
 ///
-/// A usual penalty is 15 ln n (Barrett et al., OOPSLA 2017). No values are no segment; fewer than twice `shortest` are one.
-/// Candidates are dropped when they are `penalty` behind, as by R's package changepoint and by ruptures; with `shortest` above
-/// 1 and a small penalty a division that is a little better may be missed.
+/// A common penalty is 15 ln n (Barrett et al., OOPSLA 2017). No values give no segment; fewer than
+/// twice `shortest` give one. Candidates are dropped when they are `penalty` behind, as in R's
+/// package changepoint and in ruptures; with `shortest` above 1 and a small penalty, a slightly
+/// better segmentation may be missed.
 ///
-/// Where little changes, plain PELT prunes nothing and takes time in proportion to n². So old candidates are gathered into
-/// groups with a common lower bound: no division of s..t costs more than s..t itself, hence
-/// `best(s) + cost(s..t) >= best(s) + cost(s..e) + cost(e..t)` for the last candidate e of the group. A group whose bound is
-/// above the best cost is passed over as a whole, and so are all groups together by the least of their bounds.
+/// Where little changes, plain PELT prunes nothing and takes O(n²) time. Therefore old candidates
+/// are gathered into groups with a common lower bound: no segmentation of s..t costs more than s..t
+/// itself, hence `best(s) + cost(s..t) >= best(s) + cost(s..e) + cost(e..t)` for the last candidate
+/// e of the group. A group whose bound is above the best cost is skipped as a whole, and so are all
+/// groups together by the minimum of their bounds.
 ///
 /// ```
 /// use speedwell_stats::changepoint::segments;
@@ -41,12 +46,12 @@ pub fn segments(values: &[f64], penalty: f64, shortest: usize) -> Vec<Range<usiz
     Search::new(values, penalty, GROUP).divide(shortest)
 }
 
-/// Candidates for the last change with a common bound.
+/// Candidates for the last change that share a bound.
 struct Group {
     candidates: Vec<usize>,
     /// The last candidate.
     end: usize,
-    /// The least of `best(s) + cost(s..end)` over the candidates s.
+    /// The minimum of `best(s) + cost(s..end)` over the candidates s.
     bound: f64,
 }
 
@@ -54,18 +59,19 @@ struct Search {
     sums: Vec<f64>,
     squares: Vec<f64>,
     penalty: f64,
-    /// The least cost of the values before each place.
+    /// The minimum cost of the values before each index.
     best: Vec<f64>,
-    /// Where the last segment of that division begins.
+    /// Start of the last segment of that segmentation.
     last_change: Vec<usize>,
     /// Old candidates, ascending.
     groups: Vec<Group>,
-    /// The least bound of all groups where the last one was made: a bound for all of them together.
+    /// The minimum bound of all groups, as of the creation of the last one: a bound for all of them
+    /// together.
     bound_of_all: f64,
     end_of_all: usize,
-    /// Young candidates, ascending, which come after all groups.
+    /// Young candidates, ascending, after those of all groups.
     young: Vec<usize>,
-    /// How many make a group.
+    /// Number of candidates in a group.
     group_size: usize,
 }
 
@@ -95,13 +101,13 @@ impl Search {
         }
     }
 
-    /// The best division of all values.
+    /// Returns the best segmentation of all values.
     fn divide(mut self, shortest: usize) -> Vec<Range<usize>> {
         let count = self.best.len() - 1;
         self.admit(0);
         for end in shortest..=count {
             self.extend_to(end);
-            // As a last change, this place leaves room for one more segment.
+            // A last change here still leaves room for one more segment.
             if end + 1 >= 2 * shortest {
                 self.admit(end + 1 - shortest);
             }
@@ -114,7 +120,7 @@ impl Search {
         ends.windows(2).map(|pair| pair[0]..pair[1]).collect()
     }
 
-    /// The cost of the values `begin..end` as one segment.
+    /// Returns the cost of the values `begin..end` as one segment.
     fn cost(&self, begin: usize, end: usize) -> f64 {
         if begin == end {
             return 0.0;
@@ -130,19 +136,20 @@ impl Search {
         count * (TAU.ln() + variance.ln() + 1.0)
     }
 
-    /// The least cost of `0..end` whose last segment begins at `begin`.
+    /// Returns the minimum cost of `0..end` whose last segment starts at `begin`.
     fn through(&self, begin: usize, end: usize) -> f64 {
         self.best[begin] + self.cost(begin, end) + self.penalty
     }
 
-    /// Lets segments begin at `place` from now on.
+    /// Allows segments to start at `place` from now on.
     fn admit(&mut self, place: usize) {
         self.young.push(place);
-        // Before the cost up to here is known there is no bound.
+        // Without the cost up to here there is no bound.
         if place - self.end_of_all < self.group_size || !self.best[place].is_finite() {
             return;
         }
-        // What is nearly best is looked at every time: the bound of its group would pass over nothing.
+        // Nearly best candidates stay young: the bound of their group would never allow skipping
+        // it.
         let through = |begin: usize| self.best[begin] + self.cost(begin, place);
         let near = self.best[place] - self.penalty / 2.0;
         let (young, candidates): (Vec<usize>, Vec<usize>) = self
@@ -164,14 +171,15 @@ impl Search {
         (self.groups, self.young) = (groups, young);
     }
 
-    /// What the cost of `0..end` through any candidate of the group is at least, without the penalty.
+    /// Returns a lower bound of the cost of `0..end` through any candidate of the group, without
+    /// the penalty.
     fn bound(&self, group: &Group, end: usize) -> f64 {
         group.bound + self.cost(group.end, end) - SLACK
     }
 
-    /// Finds the best division of `0..end`, and forgets the candidates that can never be best again.
+    /// Finds the best segmentation of `0..end`, and drops candidates that can never be best again.
     fn extend_to(&mut self, end: usize) {
-        // The begin of the last segment seldom changes, so this is near the least cost.
+        // The start of the last segment seldom changes, so this is near the minimum cost.
         let begin = self.last_change[end - 1];
         let mut least = (self.through(begin, end), begin);
         let bound = self.bound_of_all + self.cost(self.end_of_all, end) - SLACK;
@@ -191,8 +199,8 @@ impl Search {
         (self.best[end], self.last_change[end]) = least;
     }
 
-    /// Lowers `least`, the least cost of `0..end` with the first place that has it, to that through these candidates, and
-    /// keeps those of them that may be best one day.
+    /// Updates `least`, the minimum cost of `0..end` with the first index that has it, by these
+    /// candidates, and keeps only those that may still become best.
     fn thin_out(&self, candidates: &mut Vec<usize>, end: usize, least: &mut (f64, usize)) {
         let costs: Vec<f64> = candidates
             .iter()
@@ -218,7 +226,7 @@ mod tests {
     use rand_xoshiro::Xoshiro256PlusPlus;
     use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
-    /// About normal, by the sum of twelve uniform numbers.
+    /// Roughly normal values: sums of twelve uniform numbers.
     fn noise(seed: u64, count: usize) -> Vec<f64> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut uniform = || random.next_u64() as f64 / u64::MAX as f64;

@@ -1,15 +1,15 @@
-//! Descriptions of one group of values: centre, spread, shape and what stands out.
+//! Descriptive statistics of one group of values: center, spread, shape and outliers.
 //!
-//! Decides which textbook definition each word means here; it must not compare groups. Functions
-//! answer NaN where a quantity is undefined (R's NA), so that a table can show the gap. Values must
-//! not be NaN themselves. Start at [`mean`] and [`quantile`].
+//! Fixes which textbook definition each name means; does not compare groups. Functions return NaN
+//! where a quantity is undefined (R's NA), so that a table can show the gap. Values must not be NaN
+//! themselves. Start at [`mean`] and [`quantile`].
 
-// Moments: sums of powers about the mean, summed without losing digits.
+// Moments: sums of powers about the mean, in a numerically stable way.
 
 /// Arithmetic mean; NaN when there is no value.
 ///
-/// A second pass adds the mean of the deviations, which removes the rounding of the first; R does
-/// the same, and its values are the reference.
+/// A second pass adds the mean of the deviations, which removes the rounding error of the first. R,
+/// whose values are the reference, does the same.
 pub fn mean(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let first = values.iter().sum::<f64>() / n;
@@ -32,7 +32,7 @@ pub fn standard_deviation(values: &[f64]) -> f64 {
     variance(values).sqrt()
 }
 
-/// Standard deviation over mean, as a share; NaN with fewer than 2 values.
+/// Standard deviation over mean, as a fraction; NaN with fewer than 2 values.
 pub fn coefficient_of_variation(values: &[f64]) -> f64 {
     standard_deviation(values) / mean(values)
 }
@@ -49,7 +49,7 @@ pub fn skewness(values: &[f64]) -> f64 {
 
 /// Correlation of each value with the one before it (R: `acf(x)$acf[2]`); NaN for constant values.
 ///
-/// For values taken under two treatments, subtract each treatment's mean first: what is asked is
+/// For values taken under two treatments, subtract each treatment's mean first: the question is
 /// whether the noise depends on its past.
 pub fn lag1_autocorrelation(values: &[f64]) -> f64 {
     let centre = mean(values);
@@ -67,14 +67,14 @@ fn central_sum(values: &[f64], centre: f64, power: i32) -> f64 {
         .sum()
 }
 
-// Order statistics: quantiles, and what is measured from the median.
+// Order statistics: quantiles, and deviations from the median.
 
 /// Makes the median absolute deviation of a normal distribution equal its standard deviation:
 /// 1 / qnorm(3/4), rounded as everywhere in the literature and in R's `mad`.
 pub const NORMAL_CONSISTENCY: f64 = 1.4826;
 
-/// Values farther from the median than this many (consistent) deviations are called outliers. Wide
-/// on purpose: skewed timings must not be marked by the dozen.
+/// Values farther from the median than this many (consistent) deviations are outliers. Deliberately
+/// wide: skewed timings must not be flagged by the dozen.
 const OUTLIER_DEVIATIONS: f64 = 5.0;
 
 /// The quantile `p` (0 to 1) of ascending values, by linear interpolation between order statistics:

@@ -1,7 +1,7 @@
-//! Sizes of the difference of two groups of values, free of distribution assumptions.
+//! Distribution-free effect sizes of two groups of values.
 //!
-//! Decides how far and how often one group exceeds the other; whether that is more than chance is
-//! for the tests to say. It must not know blocks. Start at [`hodges_lehmann`].
+//! Measures how far and how often one group exceeds the other; whether that is more than chance is
+//! for the tests. Does not know blocks. Start at [`hodges_lehmann`].
 
 use crate::describe::mean;
 use crate::distribution::normal;
@@ -18,7 +18,7 @@ pub struct Shift {
     pub interval: Interval,
 }
 
-/// In words, how large Cliff's delta is.
+/// Size of Cliff's delta in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Magnitude {
     /// Below 0.147.
@@ -54,10 +54,10 @@ pub fn cliffs_delta(baseline: &[f64], candidate: &[f64]) -> f64 {
     2.0 * wins / (baseline.len() * n) as f64 - 1.0
 }
 
-/// Eta squared of groups within strata: the share of the squared deviations from the means of the strata that lies between
-/// the means of the groups of each (Fisher, Statistical Methods for Research Workers, 1925; partial eta squared where there
-/// are several strata). `strata` holds groups of values; empty groups do not count. `None` when nothing varies within
-/// strata.
+/// Eta squared of groups within strata: of the squared deviations from the means of the strata, the
+/// fraction that lies between the means of the groups (Fisher, Statistical Methods for Research
+/// Workers, 1925; partial eta squared with several strata). `strata` holds groups of values; empty
+/// groups are ignored. `None` when nothing varies within strata.
 pub fn eta_squared(strata: &[Vec<Vec<f64>>]) -> Option<f64> {
     let (mut between, mut total) = (0.0, 0.0);
     for groups in strata {
@@ -75,9 +75,9 @@ pub fn eta_squared(strata: &[Vec<Vec<f64>>]) -> Option<f64> {
 
 /// Hodges-Lehmann shift of two groups and its interval (Annals of Mathematical Statistics 34, 1963).
 ///
-/// The interval runs between two of the ordered pairwise differences; their places come from the
-/// exact distribution of U while its arrangements fit in 128 bits (about 60 values a side), then
-/// from the normal approximation. None when a group is empty.
+/// The interval runs between two of the ordered pairwise differences. Their ranks come from the
+/// exact distribution of U while its arrangements fit in 128 bits (about 60 values a side), beyond
+/// that from the normal approximation. `None` when a group is empty.
 pub fn hodges_lehmann(baseline: &[f64], candidate: &[f64], confidence: f64) -> Option<Shift> {
     if baseline.is_empty() || candidate.is_empty() {
         return None;
@@ -98,10 +98,10 @@ pub fn hodges_lehmann(baseline: &[f64], candidate: &[f64], confidence: f64) -> O
     Some(Shift { estimate, interval })
 }
 
-/// The place, from 1, of the difference that is the lower end of the interval; 0 for none.
+/// Rank, from 1, of the difference that is the lower end of the interval; 0 if there is none.
 ///
 /// With u the lower quantile of U, P(U <= u - 1) < risk / 2, so that the u-th difference from
-/// either end bounds the shift with at least the wanted confidence.
+/// either end bounds the shift with at least the requested confidence.
 fn differences_to_cut(n1: usize, n2: usize, confidence: f64) -> usize {
     let tail = 0.5 * (1.0 - confidence);
     lower_tail_quantile(tail, n1, n2).unwrap_or_else(|| {
@@ -111,7 +111,7 @@ fn differences_to_cut(n1: usize, n2: usize, confidence: f64) -> usize {
     })
 }
 
-/// All pairwise differences of two groups, never written out: memory stays linear.
+/// All pairwise differences of two groups, never materialized: memory stays linear.
 struct Differences {
     baseline: Vec<f64>,
     candidate: Vec<f64>,
@@ -134,13 +134,13 @@ impl Differences {
         self.baseline.len() * self.candidate.len()
     }
 
-    /// The k-th smallest difference, k from 1, by bisection between actual differences.
+    /// Returns the k-th smallest difference, k from 1, by bisection between actual differences.
     fn kth(&self, k: usize) -> f64 {
         let last = |values: &[f64]| values[values.len() - 1];
         let mut low = self.candidate[0] - last(&self.baseline);
         let mut high = last(&self.candidate) - self.baseline[0];
         while low < high {
-            // Between neighbouring numbers the middle may round up to `high`, where nothing moves.
+            // Between adjacent numbers the middle may round up to `high`, which would loop forever.
             let middle = low + 0.5 * (high - low);
             let split = self.split(if middle < high { middle } else { low });
             if split.at_most >= k {
@@ -152,8 +152,9 @@ impl Differences {
         low
     }
 
-    /// One walk down both groups: rounding of a difference is monotone in each operand, so the
-    /// candidates at most `limit` above a baseline value only grow with that value.
+    /// Splits the differences in one pass down both groups: rounding of a difference is monotone in
+    /// each operand, so the number of candidates at most `limit` above a baseline value only grows
+    /// with that value.
     fn split(&self, limit: f64) -> Split {
         let mut split = Split {
             at_most: 0,
@@ -177,7 +178,7 @@ impl Differences {
     }
 }
 
-/// How a limit divides the differences.
+/// How a limit splits the differences.
 struct Split {
     at_most: usize,
     largest_at_most: f64,

@@ -1,13 +1,12 @@
-//! Intervals: the type, and intervals of what is typical of one group of values.
+//! The interval type, and intervals for one group of values.
 //!
-//! Decides how an interval of a mean (Student), of a median (order statistics) and of a share (exact
-//! binomial) is found. It must not know comparisons of two groups; those live with their tests.
-//! Start at [`Interval`].
+//! Intervals of a mean (Student), of a median (order statistics) and of a proportion (exact
+//! binomial). Those of comparisons live with their tests. Start at [`Interval`].
 
 use crate::describe::{mean, standard_deviation};
 use crate::distribution::{binomial, decreasing_root, student_t};
 
-/// A closed range; either end may be infinite where the data cannot bound it.
+/// A closed range; an end is infinite where the data cannot bound it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
     /// Lower end.
@@ -37,7 +36,7 @@ impl Interval {
         self.low.is_finite() && self.high.is_finite()
     }
 
-    /// The range with `f`, an increasing function, applied to both ends.
+    /// Applies an increasing function to both ends.
     pub fn map(&self, f: impl Fn(f64) -> f64) -> Interval {
         Interval {
             low: f(self.low),
@@ -48,7 +47,7 @@ impl Interval {
 
 /// Student's interval of the mean: mean -+ qt(1 - risk/2, n - 1) x sd / sqrt(n).
 ///
-/// `confidence` is a share such as 0.95. None with fewer than 2 values.
+/// `confidence` is a fraction such as 0.95. `None` with fewer than 2 values.
 pub fn mean_t(values: &[f64], confidence: f64) -> Option<Interval> {
     if values.len() < 2 {
         return None;
@@ -63,8 +62,8 @@ pub fn mean_t(values: &[f64], confidence: f64) -> Option<Interval> {
     })
 }
 
-/// The fewest values whose interval of the mean ([`mean_t`]) is at most half as wide as that of `count` values with the same
-/// scatter; `count` of 2 or more.
+/// Smallest number of values whose interval of the mean ([`mean_t`]) is at most half as wide as
+/// that of `count` values with the same scatter; `count` is 2 or more.
 pub fn values_to_halve(count: usize, confidence: f64) -> usize {
     let width = |count: usize| {
         let t = student_t::upper_quantile(0.5 * (1.0 - confidence), count.max(2) as f64 - 1.0);
@@ -80,8 +79,8 @@ pub fn values_to_halve(count: usize, confidence: f64) -> usize {
 /// Interval of the median between two order statistics, from the exact binomial distribution.
 ///
 /// The narrowest symmetric pair whose coverage is at least `confidence` for any continuous
-/// distribution (Conover, Practical Nonparametric Statistics, section 3.2). None when even minimum
-/// to maximum covers less, which at 95 % means fewer than 6 values.
+/// distribution (Conover, Practical Nonparametric Statistics, section 3.2). `None` when even
+/// minimum to maximum covers less, which at 95 % means fewer than 6 values.
 pub fn median_binomial(values: &[f64], confidence: f64) -> Option<Interval> {
     let n = values.len();
     let cut = values_to_cut(n, 0.5 * (1.0 - confidence))?;
@@ -93,10 +92,11 @@ pub fn median_binomial(values: &[f64], confidence: f64) -> Option<Interval> {
     })
 }
 
-/// How many values may be cut from each end: the largest k with P(Bin(n, 1/2) <= k) <= `tail`.
+/// Number of values that may be cut from each end: the largest k with P(Bin(n, 1/2) <= k) <=
+/// `tail`.
 fn values_to_cut(n: usize, tail: f64) -> Option<usize> {
-    // Weights relative to the middle one, walking outwards: the probabilities themselves underflow
-    // for n above 1000, their ratios C(n, k) / C(n, k + 1) = (k + 1) / (n - k) do not.
+    // Weights relative to the middle one, from the middle outwards: the probabilities themselves
+    // underflow for n above 1000, their ratios C(n, k) / C(n, k + 1) = (k + 1) / (n - k) do not.
     let middle = n / 2;
     let mut weights = vec![0.0; middle + 1];
     weights[middle] = 1.0;
@@ -121,10 +121,10 @@ fn values_to_cut(n: usize, tail: f64) -> Option<usize> {
     cut
 }
 
-/// Interval of the probability of an event that happened `count` times in `trials`: the shares under
-/// which neither so many nor so few would be rare (Clopper and Pearson, Biometrika 26, 1934).
+/// Interval of the probability of an event that happened `count` times in `trials` (Clopper and
+/// Pearson, Biometrika 26, 1934).
 ///
-/// It covers at least `confidence`, whatever the share. Without trials it is 0..1.
+/// It covers at least `confidence`, whatever the probability. Without trials it is 0..1.
 pub fn share_exact(count: u64, trials: u64, confidence: f64) -> Interval {
     let tail = 0.5 * (1.0 - confidence);
     let low = |share: f64| tail - binomial::upper_tail(count - 1, trials, share);
@@ -146,17 +146,17 @@ pub fn share_exact(count: u64, trials: u64, confidence: f64) -> Interval {
 mod tests {
     use super::*;
 
-    /// R 4.2.2: `t.test(c(5.1, 4.9, 5.6, 5.8, 6.0, 5.2))$conf.int`, printed with 17 digits.
     #[test]
     fn fewer_than_four_times_as_many_values_halve_the_interval_of_a_few() {
         // By R, qt(.975, n - 1) / sqrt(n) is 8.985, 2.484, 1.591, 1.2417 and 1.049 for 2 to 6 values.
         assert_eq!(values_to_halve(3, 0.95), 5);
         assert_eq!(values_to_halve(2, 0.95), 3);
-        // The more there are, the nearer to four times.
+        // The ratio approaches four as the count grows.
         let many = values_to_halve(1000, 0.95);
         assert!((3990..=4000).contains(&many), "{many}");
     }
 
+    /// R 4.2.2: `t.test(c(5.1, 4.9, 5.6, 5.8, 6.0, 5.2))$conf.int`, printed with 17 digits.
     #[test]
     fn mean_interval_equals_that_of_r() {
         let interval = mean_t(&[5.1, 4.9, 5.6, 5.8, 6.0, 5.2], 0.95).unwrap();

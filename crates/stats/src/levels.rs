@@ -1,35 +1,38 @@
-//! How much of the scatter of values lies between groups of them, and how much within.
+//! Variance components: scatter between groups of values, and within them.
 //!
-//! Decides how two levels of chance are told apart (analysis of variance of a random effect), and how many values a group
-//! should have. It must not know what groups are. Start at [`components`].
+//! Separates two levels of chance (random-effects analysis of variance), and computes how many
+//! values a group should have. Does not know what the groups are. Start at [`components`].
 
 use crate::Interval;
 use crate::describe::{NORMAL_CONSISTENCY, mean, median};
 use crate::distribution::mean_squares::{chi_squared_upper_quantile, f_upper_quantile};
 
-/// Values further from their group's median than so many standard deviations (by the median absolute deviation within all
-/// groups) are moved there: one run that the machine disturbed is not to pass for the scatter of all.
+/// Values further from their group's median than this many standard deviations (by the median
+/// absolute deviation within all groups) are moved to that distance, so that one disturbed run does
+/// not pass for the scatter of all.
 const FARTHEST: f64 = 4.0;
 
 /// Standard deviations at two levels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Components {
-    /// Groups, over all families.
+    /// Number of groups in all families.
     pub groups: usize,
-    /// Standard deviation between the true values of groups of a family; 0 if the groups differ by no more than their
-    /// values let expect.
+    /// Standard deviation between the true values of groups of a family; 0 if the groups differ no
+    /// more than expected from the scatter within them.
     pub between: f64,
-    /// The interval of `between` at the confidence that was asked for.
+    /// The interval of `between` at the requested confidence.
     pub interval: Interval,
     /// Standard deviation of the values within a group.
     pub within: f64,
 }
 
-/// The components of variance of groups of values. Groups are compared within their family only: families may lie apart.
+/// Variance components of groups of values. Groups are compared only within their family: families
+/// may differ in level.
 ///
-/// The estimates are those of the analysis of variance, `(MSB - MSW) / n` and `MSW`, with the mean size of groups where
-/// they differ. The interval is Tukey's and Williams' (Searle, Casella and McCulloch, Variance Components, 1992, 3.6); its
-/// ends are 0 where they would be below. `None` unless two groups of a family have values, and one of all has two.
+/// The estimates are those of the analysis of variance, `(MSB - MSW) / n` and `MSW`, with the mean
+/// group size if sizes differ. The interval is Tukey's and Williams' (Searle, Casella and
+/// McCulloch, Variance Components, 1992, 3.6), with ends clamped to 0. `None` unless two groups of
+/// a family have values, and at least one group has two.
 pub fn components(families: &[Vec<Vec<f64>>], confidence: f64) -> Option<Components> {
     let (mut groups, mut between_df, mut within_df) = (0, 0, 0);
     let (mut between_squares, mut within_squares, mut size) = (0.0, 0.0, 0.0);
@@ -77,9 +80,9 @@ pub fn components(families: &[Vec<Vec<f64>>], confidence: f64) -> Option<Compone
 }
 
 impl Components {
-    /// How many values a group should have, where a new group costs `cost` times as much as one more value: the number
-    /// that gives the narrowest interval for the same effort (Kalibera and Jones, ISMM 2013). `None` where groups do not
-    /// differ, so that one is enough.
+    /// Optimal number of values per group when a new group costs `cost` times as much as another
+    /// value: the number with the narrowest interval for the same effort (Kalibera and Jones, ISMM
+    /// 2013). `None` if groups do not differ, so that one group is enough.
     pub fn values_per_group(&self, cost: f64) -> Option<u32> {
         let best = (cost.max(0.0)).sqrt() * self.within / self.between;
         best.is_finite().then(|| best.round().max(1.0) as u32)
@@ -103,7 +106,7 @@ fn clamped(group: &[f64], farthest: f64) -> Vec<f64> {
     let centre = median(group);
     let values = group.iter().copied();
     match farthest {
-        // Most values are equal, which says nothing of how far the others may lie.
+        // Most values are equal, which tells nothing about how far the others may lie.
         0.0 => values.collect(),
         far => values
             .map(|value| value.clamp(centre - far, centre + far))

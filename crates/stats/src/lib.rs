@@ -1,9 +1,9 @@
 //! Statistics for comparing repeated measurements: descriptions, tests, intervals, sequential
 //! designs and corrections for many comparisons.
 //!
-//! Everything is a pure function over slices: no input, no output, no clock, and no generator that
-//! the caller did not seed. The crate does not know what was measured, by whom, or how a result
-//! will be shown. Start reading at [`test::stratified`], the default test, then [`sequential`].
+//! Everything is a pure function over slices: no I/O, no clock, and no generator that the caller
+//! did not seed. The crate does not know what was measured, by whom, or how a result is shown.
+//! Start reading at [`test::stratified`], the default test, then [`sequential`].
 //!
 //! ```
 //! use speedwell_stats::{Observation, test::stratified_rank};

@@ -1,8 +1,8 @@
 //! Corrections for many comparisons at once.
 //!
-//! Decides the adjusted p-values; it must not know which comparisons belong to one family. A NaN
-//! stands for a comparison that could not be made: it stays NaN and does not count (as in R's
-//! `p.adjust`). Start at [`benjamini_hochberg`].
+//! Computes adjusted p-values; does not know which comparisons form a family. NaN stands for a
+//! comparison that could not be made: it stays NaN and does not count (as in R's `p.adjust`). Start
+//! at [`benjamini_hochberg`].
 
 /// Holm's adjusted p-values (Scandinavian Journal of Statistics 6, 1979), in the order given.
 ///
@@ -37,7 +37,7 @@ pub fn benjamini_hochberg(p_values: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Indices of the p-values that are numbers, by size.
+/// Indices of the p-values that are not NaN, in ascending order of p.
 fn ascending(p_values: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..p_values.len())
         .filter(|&i| !p_values[i].is_nan())

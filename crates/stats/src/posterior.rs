@@ -1,25 +1,29 @@
-//! Which revision of a row brought a change: probabilities from noisy runs, and what to measure next.
+//! Bayesian bisection: which revision of a sequence introduced a change, and which one to measure
+//! next, from noisy runs.
 //!
-//! Decides with a likelihood that assumes no shape of noise: what a run says is how much more often a value like it was
-//! seen at the bad end than at the good one. It must not build or measure anything. Probabilistic bisection (Horstein, IEEE
-//! Transactions on Information Theory 9, 1963; Burnashev and Zigangirov, Problems of Information Transmission 10, 1974).
-//! Start at [`Posterior`].
+//! The likelihood assumes no shape of noise: the evidence of a run is how much more often values
+//! like it occurred at the bad end than at the good one. Builds and measures nothing. Probabilistic
+//! bisection (Horstein, IEEE Transactions on Information Theory 9, 1963; Burnashev and Zigangirov,
+//! Problems of Information Transmission 10, 1974). Start at [`Posterior`].
 
 use crate::describe::quantile;
 use std::ops::RangeInclusive;
 
-/// What a value says for the bad end and against the good one, by the quarter of all values of both ends that it lies in.
+/// Evidence of a value for the bad end against the good one, by its quarter of the pooled values of
+/// both ends.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bins {
     cuts: [f64; 3],
-    /// Logarithm of the ratio of both likelihoods in each quarter.
+    /// Log likelihood ratio in each quarter.
     evidence: [f64; 4],
 }
 
 impl Bins {
-    /// From the runs of both ends so far; to be made again with every block. None when an end has no run.
+    /// Computes the bins from the runs of both ends so far; recompute with every block. `None` when
+    /// an end has no run.
     ///
-    /// Half a run is added to every count, so that a quarter that one end never reached does not decide by itself.
+    /// Half a run is added to every count, so that a quarter that one end never reached is not
+    /// decisive by itself.
     pub fn new(good: &[f64], bad: &[f64]) -> Option<Bins> {
         if good.is_empty() || bad.is_empty() {
             return None;
@@ -35,7 +39,7 @@ impl Bins {
         Some(Bins { cuts, evidence })
     }
 
-    /// What a value says for "bad": positive if such values are commoner there.
+    /// Evidence of a value for "bad": positive if such values are more frequent there.
     pub fn evidence(&self, value: f64) -> f64 {
         self.evidence[bin_of(&self.cuts, value)]
     }
@@ -45,17 +49,19 @@ fn bin_of(cuts: &[f64; 3], value: f64) -> usize {
     cuts.iter().filter(|&&cut| cut < value).count()
 }
 
-/// How probable each candidate is to be the first bad revision.
+/// Probability of each candidate to be the first bad revision.
 ///
-/// Candidates count from 0, oldest first; the last one is the bad end itself, and the good end lies before the first.
+/// Candidates count from 0, oldest first. The last one is the bad end itself; the good end precedes
+/// the first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Posterior {
     probability: Vec<f64>,
 }
 
 impl Posterior {
-    /// From all runs of revisions between the ends, as (candidate, value). A run of revision m speaks for all first bad
-    /// revisions up to m if it looks bad, and against them if it looks good. A priori all candidates are alike.
+    /// Computes the posterior from all runs of revisions between the ends, as (candidate, value). A
+    /// run of revision m that looks bad supports all candidates up to m; one that looks good counts
+    /// against them. The prior is uniform.
     pub fn new(candidates: usize, bins: &Bins, runs: &[(usize, f64)]) -> Posterior {
         let mut logs = vec![0.0; candidates];
         for &(revision, value) in runs {
@@ -77,8 +83,8 @@ impl Posterior {
         &self.probability
     }
 
-    /// The revision to measure next: among those that can be built the one that parts the candidates most evenly. None when
-    /// none is left between the ends.
+    /// The revision to measure next: the buildable one that splits the probability most evenly.
+    /// `None` when none is left between the ends.
     pub fn next(&self, can_build: impl Fn(usize) -> bool) -> Option<usize> {
         let mut cumulated = 0.0;
         let between = self.probability.split_last()?.1.iter().enumerate();
@@ -92,8 +98,8 @@ impl Posterior {
             .map(|(revision, _)| revision)
     }
 
-    /// The candidates that together reach `level` and that no buildable revision parts, usually a single one; None while
-    /// there are none.
+    /// The candidates that together reach `level` and that no buildable revision separates, usually
+    /// a single one. `None` until there are such.
     pub fn answer(
         &self,
         level: f64,
@@ -113,7 +119,8 @@ impl Posterior {
         None
     }
 
-    /// The fewest candidates that together reach `level`, oldest first: what is left to look at when measuring ended early.
+    /// The fewest candidates that together reach `level`, oldest first: what remains when measuring
+    /// ended early.
     pub fn credible_set(&self, level: f64) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.probability.len()).collect();
         order.sort_by(|&a, &b| self.probability[b].total_cmp(&self.probability[a]));

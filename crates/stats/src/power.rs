@@ -1,16 +1,16 @@
-//! Planning: how many runs a change needs, and which change a number of runs can show.
+//! Power planning: how many runs a change needs, and which change a number of runs can detect.
 //!
-//! Decides by the normal approximation of the rank test; it must not know how long a run takes.
-//! Changes and coefficients of variation are shares: 0.02 is 2 %. Start at [`runs_per_side`].
+//! Uses the normal approximation of the rank test; does not know how long a run takes. Changes and
+//! coefficients of variation are fractions: 0.02 is 2 %. Start at [`runs_per_side`].
 
 use crate::distribution::normal;
 
 /// Asymptotic efficiency of the rank test relative to the t-test for normal noise: 3 / pi, to three
-/// digits (Lehmann, Nonparametrics, 1975, section 2.4). For heavier tails it is larger, so plans
+/// digits (Lehmann, Nonparametrics, 1975, section 2.4). It is larger for heavier tails, so plans
 /// err on the safe side.
 const EFFICIENCY: f64 = 0.955;
 
-/// Runs per side that show a relative `change` with probability `power` in a two-sided test at
+/// Runs per side that detect a relative `change` with probability `power` in a two-sided test at
 /// `alpha`, when one side's coefficient of variation is `cv`; at least 1.
 ///
 /// 2 (z(alpha/2) + z(power))^2 (cv / ln(1 + change))^2 / efficiency, rounded up. A planner should
@@ -23,15 +23,15 @@ pub fn runs_per_side(cv: f64, change: f64, alpha: f64, power: f64) -> usize {
     (runs.ceil() as usize).max(1)
 }
 
-/// The smallest relative change that `n` runs per side show with probability `power`: the inverse
+/// The smallest relative change that `n` runs per side detect with probability `power`: the inverse
 /// of [`runs_per_side`].
 pub fn minimum_detectable_effect(cv: f64, n: usize, alpha: f64, power: f64) -> f64 {
     let effect = quantile_sum(alpha, power) * (2.0 / (n as f64 * EFFICIENCY)).sqrt();
     (effect * cv).exp_m1()
 }
 
-/// How far, in standard errors, a change must be from zero: once to be called, once to be called
-/// often enough.
+/// Required distance of a change from zero in standard errors: one part for significance, one for
+/// power.
 fn quantile_sum(alpha: f64, power: f64) -> f64 {
     normal::upper_quantile(0.5 * alpha) + normal::quantile(power)
 }

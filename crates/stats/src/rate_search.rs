@@ -1,30 +1,32 @@
-//! The highest rate that is sustained, when a trial only shows whether one was.
+//! Searches for the highest sustainable rate, when a trial shows only whether a rate was sustained.
 //!
-//! Decides which rate is tried next and what the answer is: doubling until a rate is missed, then halving
-//! the space between the highest kept and the lowest missed one. Near the limit a rate is kept by chance, so
-//! what bounds the answer is tried until two trials agree. It must not know what is sent. Start at [`next`].
+//! Decides which rate to try next and what the answer is: doubles the rate until one is missed,
+//! then bisects between the highest kept and the lowest missed one. Near the limit a rate may be
+//! kept by chance, so the rates that bound the answer are repeated until two trials agree. Does not
+//! know what is sent. Start at [`next`].
 
 /// A trial of a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trial {
     /// Per second, above zero.
     pub rate: f64,
-    /// The rate was kept.
+    /// Whether the rate was kept.
     pub is_kept: bool,
 }
 
-/// How rates are chosen.
+/// Settings of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rules {
-    /// The first rate. Where it is missed, lower ones are tried, down to a sixteenth of it.
+    /// The first rate. If it is missed, lower ones are tried, down to a sixteenth of it.
     pub first: f64,
-    /// The highest rate that is tried.
+    /// The highest rate to try.
     pub limit: f64,
-    /// The answer is found when the lowest missed rate is higher by no more than this share.
+    /// The search ends when the lowest missed rate exceeds the highest kept one by no more than
+    /// this fraction.
     pub resolution: f64,
 }
 
-/// What to do next.
+/// Next action of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Next {
     /// Try this rate, once.
@@ -33,7 +35,7 @@ pub enum Next {
     Stop,
 }
 
-/// The answer.
+/// Result of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Answer {
     /// The highest rate that was kept below [`Answer::missed`], if any was.
@@ -42,10 +44,10 @@ pub struct Answer {
     pub missed: Option<f64>,
 }
 
-/// How the trials of one rate stand.
+/// Verdict on one rate, from its trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// Two trials agree, or more of three.
+    /// Kept in two trials, or in the majority of three.
     Kept,
     /// Kept once, never missed.
     Provisional,
@@ -55,7 +57,7 @@ enum Standing {
     Missed,
 }
 
-/// Which rate is tried next.
+/// Returns the rate to try next.
 pub fn next(trials: &[Trial], rules: &Rules) -> Next {
     let rates = rates(trials);
     let missed = rates.iter().position(|(_, how)| *how == Standing::Missed);
@@ -83,7 +85,7 @@ pub fn next(trials: &[Trial], rules: &Rules) -> Next {
     }
 }
 
-/// The answer so far.
+/// Returns the answer so far.
 pub fn answer(trials: &[Trial]) -> Answer {
     let rates = rates(trials);
     let missed = rates.iter().position(|(_, how)| *how == Standing::Missed);
@@ -96,7 +98,7 @@ pub fn answer(trials: &[Trial]) -> Answer {
     }
 }
 
-/// Every rate that was tried, in ascending order.
+/// Returns every rate tried, in ascending order, with its verdict.
 fn rates(trials: &[Trial]) -> Vec<(f64, Standing)> {
     let mut rates: Vec<f64> = trials.iter().map(|trial| trial.rate).collect();
     rates.sort_unstable_by(f64::total_cmp);
@@ -115,7 +117,7 @@ fn rates(trials: &[Trial]) -> Vec<(f64, Standing)> {
     rates.into_iter().map(standing).collect()
 }
 
-/// Three digits: a rate that people can repeat.
+/// Rounds to three digits, so that people can type the rate.
 fn rounded(rate: f64) -> f64 {
     let step = 10f64.powf(rate.log10().floor() - 2.0);
     (rate / step).round() * step

@@ -1,13 +1,13 @@
 //! Fieller's interval of a ratio of means.
 //!
-//! Decides the interval of mean(candidate) / mean(baseline) for two independent groups with unequal
-//! variances. It must not know blocks; [`bootstrap`](crate::bootstrap) does. Start at [`fieller`].
+//! Interval of mean(candidate) / mean(baseline) for two independent groups with unequal variances.
+//! Does not know blocks; [`bootstrap`](crate::bootstrap) does. Start at [`fieller`].
 
 use crate::describe::{mean, variance};
 use crate::distribution::student_t;
 use crate::interval::Interval;
 
-/// A ratio and what it may be.
+/// A ratio with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RatioEstimate {
     /// Candidate over baseline.

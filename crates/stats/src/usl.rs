@@ -1,24 +1,24 @@
 //! The Universal Scalability Law: how throughput depends on concurrency.
 //!
-//! X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)) (N. J. Gunther, "A Simple Capacity Model of
-//! Massively Parallel Transaction Systems", 1993): lambda is what one worker does alone, sigma the share of
-//! work that cannot overlap, kappa the price of keeping each other up to date. Decides how the three are
-//! found and when they are refused, and how any quantity grows with another ([`scaling`]). It must not know what the workers do.
-//! Start at [`fit`].
+//! X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)) (N. J. Gunther, "A Simple Capacity Model
+//! of Massively Parallel Transaction Systems", 1993): lambda is the throughput of one worker alone,
+//! sigma the fraction of work that cannot overlap, kappa the cost of keeping each pair of workers
+//! coherent. Fits the three, and rejects poor fits; [`scaling`] describes how any quantity grows
+//! with another. Does not know what the workers do. Start at [`fit`].
 
 use crate::describe::mean;
 
-/// Levels below this number say nothing about three unknowns.
+/// Minimum number of levels for three unknowns.
 pub const FEWEST_LEVELS: usize = 6;
 
-/// A curve that explains less of the differences between levels is refused: the law is then not what
-/// happens there.
+/// Minimum fraction of the differences between levels that a curve must explain: below it, the law
+/// does not apply.
 pub const LEAST_R_SQUARED: f64 = 0.9;
 
-/// Steps after which a search that still moves is given up.
+/// Maximum number of steps of the search.
 const MOST_STEPS: usize = 500;
 
-/// A step that moves every point of the curve by a smaller share than this ends the search.
+/// The search ends when a step moves every point of the curve by less than this fraction.
 const STILL: f64 = 1e-11;
 
 /// A level of concurrency.
@@ -32,7 +32,7 @@ pub struct Point {
     pub weight: f64,
 }
 
-/// A parameter with its standard error; a parameter at its bound has none.
+/// A parameter with its standard error, which is `None` at a bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parameter {
     /// The estimate.
@@ -46,13 +46,13 @@ pub struct Parameter {
 pub struct Usl {
     /// Throughput of one worker alone.
     pub lambda: Parameter,
-    /// Share that cannot overlap (contention), at least 0.
+    /// Fraction that cannot overlap (contention), at least 0.
     pub sigma: Parameter,
-    /// Price of coherency for each pair of workers, at least 0.
+    /// Cost of coherency for each pair of workers, at least 0.
     pub kappa: Parameter,
-    /// Share of the weighted variance of the throughputs that the curve explains.
+    /// Fraction of the weighted variance of the throughputs that the curve explains.
     pub r_squared: f64,
-    /// Levels that it was fitted to.
+    /// Number of levels that it was fitted to.
     pub levels: usize,
 }
 
@@ -61,12 +61,12 @@ pub struct Usl {
 pub enum UslError {
     /// Fewer than [`FEWEST_LEVELS`] different levels.
     TooFewLevels {
-        /// So many.
+        /// How many there are.
         levels: usize,
     },
     /// A concurrency, throughput or weight that is not above zero.
     NotPositive,
-    /// The search for the least squares did not end.
+    /// The least-squares search did not converge.
     NoFit,
     /// The curve explains less than [`LEAST_R_SQUARED`].
     Poor {
@@ -84,8 +84,8 @@ impl Usl {
         )
     }
 
-    /// The concurrency of the greatest throughput, sqrt((1 - sigma) / kappa). `None` where kappa cannot
-    /// be distinguished from 0 with its t interval at `confidence`: there is then no peak to speak of.
+    /// The concurrency of the maximum throughput, sqrt((1 - sigma) / kappa). `None` if the t
+    /// interval of kappa at `confidence` includes 0: there is no distinct peak then.
     pub fn peak(&self, confidence: f64) -> Option<f64> {
         let free = [self.lambda, self.sigma, self.kappa];
         let free = free.iter().filter(|one| one.error.is_some()).count();
@@ -99,13 +99,13 @@ impl Usl {
 
 /// Fits the law by weighted least squares with sigma and kappa of at least 0.
 ///
-/// Begins at the linearised law (N / X is linear in N - 1 and N (N - 1)) and goes on by Levenberg's and
-/// Marquardt's method (SIAM J. Appl. Math. 11, 1963). Where a parameter would be negative, the best curve
-/// lies on that bound, and is looked for there. Standard errors are those of R's `nls`: residual variance
-/// times the diagonal of the inverse of J'WJ, of the parameters that are free.
+/// Starts from the linearized law (N / X is linear in N - 1 and N (N - 1)) and continues by the
+/// Levenberg-Marquardt method (SIAM J. Appl. Math. 11, 1963). If a parameter would be negative, the
+/// best curve lies on that bound, and is searched there. Standard errors are those of R's `nls`:
+/// residual variance times the diagonal of the inverse of J'WJ, over the free parameters.
 ///
 /// # Errors
-/// [`UslError`] where the data cannot support a curve.
+/// Returns a [`UslError`] if the data cannot support a curve.
 pub fn fit(points: &[Point]) -> Result<Usl, UslError> {
     let mut places: Vec<f64> = points.iter().map(|point| point.concurrency).collect();
     places.sort_unstable_by(f64::total_cmp);
@@ -125,7 +125,7 @@ pub fn fit(points: &[Point]) -> Result<Usl, UslError> {
     if usl.r_squared >= LEAST_R_SQUARED {
         Ok(usl)
     } else {
-        // Not a number where all throughputs are equal: nothing was there to explain.
+        // NaN if all throughputs are equal: there is nothing to explain.
         Err(UslError::Poor {
             r_squared: usl.r_squared,
         })
@@ -139,7 +139,7 @@ type Parameters = [f64; 3];
 type Free = [bool; 3];
 
 fn least_squares(points: &[Point]) -> Option<Usl> {
-    // With all free first: if that is within the bounds, no bound can be better.
+    // All free first: if that is within the bounds, no bound can be better.
     const FACES: [&[Free]; 2] = [
         &[[true, true, true]],
         &[
@@ -187,7 +187,7 @@ fn residue(points: &[Point], parameters: &Parameters) -> f64 {
     points.iter().map(square).sum()
 }
 
-/// J'WJ and J'Wr, with ones on the diagonal for what is not free.
+/// J'WJ and J'Wr, with ones on the diagonal for fixed parameters.
 fn normal(points: &[Point], parameters: &Parameters, free: Free) -> (Matrix, Parameters) {
     let (mut matrix, mut side) = ([[0.0; 3]; 3], [0.0; 3]);
     for point in points {
@@ -206,8 +206,8 @@ fn normal(points: &[Point], parameters: &Parameters, free: Free) -> (Matrix, Par
     (matrix, side)
 }
 
-/// N / X = (1 + sigma (N - 1) + kappa N (N - 1)) / lambda, solved as a linear regression. The weights follow
-/// from the error of N / X, which is N / X^2 times that of X.
+/// N / X = (1 + sigma (N - 1) + kappa N (N - 1)) / lambda, solved as a linear regression. The
+/// weights follow from the error of N / X, which is N / X^2 times that of X.
 fn beginning(points: &[Point], free: Free) -> Option<Parameters> {
     let (mut matrix, mut side) = ([[0.0; 3]; 3], [0.0; 3]);
     for point in points {
@@ -228,9 +228,9 @@ fn beginning(points: &[Point], free: Free) -> Option<Parameters> {
     (one > 0.0).then(|| [1.0 / one, sigma / one, kappa / one])
 }
 
-/// The least squares with these parameters free, wherever they lie.
+/// The least squares with these parameters free, ignoring bounds.
 fn search(points: &[Point], free: Free) -> Option<Parameters> {
-    // One worker's share of the highest rate is a beginning where noise spoils the regression.
+    // Fallback where noise spoils the regression: the highest rate per worker.
     let alone = points
         .iter()
         .map(|point| point.throughput / point.concurrency);
@@ -250,7 +250,7 @@ fn search(points: &[Point], free: Free) -> Option<Parameters> {
             let [from, to] = [&now, &next].map(|at| value(at, point.concurrency));
             (to / from - 1.0).abs()
         });
-        // Undamped, a step that moves no point of the curve is the bottom.
+        // Without damping, a step that moves no point of the curve has reached the minimum.
         let is_still = damping <= 1e-3 && moved.fold(0.0, f64::max) < STILL;
         if residue < least {
             (now, least, damping) = (next, residue, f64::max(damping / 10.0, 1e-12));
@@ -289,13 +289,13 @@ fn described(points: &[Point], parameters: &Parameters, free: Free) -> Usl {
     }
 }
 
-// Three linear equations: all that the fit needs, so no library of linear algebra is.
+// Linear algebra for three unknowns, which is not worth a dependency.
 
-/// Three rows of three columns.
+/// A 3x3 matrix, by rows.
 type Matrix = [[f64; 3]; 3];
 
-/// The inverse of a symmetric positive matrix; `None` where it has none. Rows and columns are scaled to ones
-/// on the diagonal first: throughputs and shares differ by many powers of ten.
+/// The inverse of a symmetric positive matrix; `None` if it is singular. Rows and columns are first
+/// scaled to a unit diagonal: throughputs and fractions differ by many powers of ten.
 fn inverse(matrix: &Matrix) -> Option<Matrix> {
     let scale = [0, 1, 2].map(|at| matrix[at][at].sqrt());
     if scale.iter().any(|scale| scale.is_nan() || *scale <= 0.0) {
@@ -339,13 +339,13 @@ pub struct Scaling {
     pub exponent: f64,
     /// Value of the line at x = 1.
     pub factor: f64,
-    /// Share of the variance of ln y that the line explains; NaN when y is constant.
+    /// Fraction of the variance of ln y that the line explains; NaN when y is constant.
     pub r_squared: f64,
 }
 
 /// Least-squares line through (ln x, ln y).
 ///
-/// None unless there are 2 different x, all numbers are positive, and the lengths are equal.
+/// `None` unless there are 2 different x, all numbers are positive, and the lengths are equal.
 pub fn scaling(x: &[f64], y: &[f64]) -> Option<Scaling> {
     let positive = |values: &[f64]| values.iter().all(|v| *v > 0.0 && v.is_finite());
     if x.len() != y.len() || !positive(x) || !positive(y) {
@@ -365,7 +365,7 @@ pub fn scaling(x: &[f64], y: &[f64]) -> Option<Scaling> {
     let yy = products(&y, centre_y, &y, centre_y);
     let exponent = xy / xx;
     let factor = (centre_y - exponent * centre_x).exp();
-    // Without two different x there is no slope: xx is 0, or NaN for no values at all.
+    // Without two different x there is no slope: xx is 0, or NaN without values.
     (xx > 0.0).then_some(Scaling {
         exponent,
         factor,

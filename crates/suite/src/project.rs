@@ -54,15 +54,12 @@ struct ProjectKeys {
 }
 
 impl Project {
-    /// Finds the file in the nearest folder from `here` up to `root`.
+    /// Reads the file in the root of the project that contains `here`. A file further up belongs to another project.
     ///
     /// # Errors
     /// The file cannot be read, or is invalid.
-    pub fn find(here: &Path, root: &Path) -> Result<Option<Project>> {
-        let mut folders = here
-            .ancestors()
-            .take_while(|folder| folder.starts_with(root));
-        let Some(folder) = folders.find(|folder| folder.join(NAME).is_file()) else {
+    pub fn find(here: &Path) -> Result<Option<Project>> {
+        let Some(folder) = root(here).filter(|root| root.join(NAME).is_file()) else {
             return Ok(None);
         };
         let file = folder.join(NAME);
@@ -113,7 +110,7 @@ mod tests {
         let inside = folder.path().join("a/b");
         std::fs::create_dir_all(&inside).unwrap();
         std::fs::write(folder.path().join(NAME), text).unwrap();
-        let found = Project::find(&inside, folder.path());
+        let found = Project::find(&inside);
         found.map_err(|error| format!("{error:#}"))
     }
 
@@ -125,8 +122,22 @@ mod tests {
         assert_eq!(history.branch.as_deref(), Some("main"));
         assert_eq!(history.threshold, Some(0.02));
         assert_eq!(read("").unwrap().unwrap().history, History::default());
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(Project::find(folder.path(), folder.path()).unwrap(), None);
+    }
+
+    #[test]
+    fn a_file_above_the_root_belongs_to_another_project() {
+        let outer = tempfile::tempdir().unwrap();
+        std::fs::write(outer.path().join(NAME), "[history]\nthreshold = \"5%\"").unwrap();
+        for mark in MARKS.iter().filter(|mark| **mark != NAME) {
+            let inside = outer.path().join(format!("inner{mark}/src"));
+            std::fs::create_dir_all(inside.join("..").join(mark)).unwrap();
+            std::fs::create_dir_all(&inside).unwrap();
+            assert_eq!(Project::find(&inside).unwrap(), None, "{mark}");
+        }
+        let beside = outer.path().join("src");
+        std::fs::create_dir(&beside).unwrap();
+        let project = Project::find(&beside).unwrap().unwrap();
+        assert_eq!(project.history.threshold, Some(0.05));
     }
 
     #[test]

@@ -97,8 +97,10 @@ class Files:
             self._run_job(command, job, order, mode)
             if self.session.leaving:
                 return
-        self.channel.send("end", id=command.text("id"), jobs=jobs,
-                          elapsed_ns=perf_counter_ns() - begin_ns, max_late_ns=0)
+        elapsed_ns = perf_counter_ns() - begin_ns
+        below = command.text("modules_below")
+        modules = {"modules": [file for file in _loaded() if file.startswith(below + os.sep)]} if below else {}
+        self.channel.send("end", id=command.text("id"), jobs=jobs, elapsed_ns=elapsed_ns, max_late_ns=0, **modules)
 
     def _run_job(self, command, job, order, mode):
         """Runs one case; its error is an event, so that the other jobs go on."""

@@ -1,8 +1,9 @@
-//! Which revision of a line brought a change, and what to measure next: a pure state machine.
+//! Finds the revision of a line that brought a change, and decides what to measure next: a pure
+//! state machine.
 //!
-//! Decides everything from the runs so far, so that a search that was killed continues where it was: [`next`] walks from the
-//! beginning through what is measured and says what is missing. It must not build or measure anything. Start at [`State`]
-//! and [`next`]; the walk is in `walk.rs`.
+//! Everything is derived from the runs so far, so a search that was killed resumes where it was:
+//! [`next`] replays the search over the measured runs and returns the missing step. Builds and
+//! measures nothing. Start at [`State`] and [`next`]; the replay is in `walk.rs`.
 
 mod read;
 #[cfg(test)]
@@ -19,89 +20,91 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Runs of each revision in one block.
 pub const RUNS_PER_BLOCK: u32 = 2;
 
-/// What is known of the revisions of a line. They count from 0, the good end, to the bad end.
+/// What is known of the revisions of a line, numbered from 0, the good end, to the bad end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
-    /// Revisions of the line, both ends included.
+    /// Number of revisions in the line, both ends included.
     pub revisions: usize,
-    /// The least change that matters, as a share.
+    /// Smallest change that matters, as a share.
     pub delta: f64,
-    /// Which values are good ones.
+    /// Good direction of the metric.
     pub better: Better,
-    /// What came of each slot that is done, with the revision that was measured in it.
+    /// Outcome of each finished slot, with the revision measured in it.
     pub slots: BTreeMap<u32, (usize, Outcome)>,
-    /// Revisions that are built and can be measured at once.
+    /// Revisions that are built and ready to measure.
     pub built: BTreeSet<usize>,
     /// Revisions that could not be built.
     pub unbuildable: BTreeSet<usize>,
-    /// What the benchmark does in revisions that have their own text of it; empty where that is of no account.
+    /// Digest of the benchmark's source in revisions that have their own version of it; empty if it
+    /// does not matter.
     pub works: BTreeMap<usize, String>,
 }
 
-/// What came of one run.
+/// Outcome of one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Outcome {
-    /// Its value.
+    /// Measured value.
     Value(f64),
-    /// It was ended at the time limit.
+    /// Killed at the time limit.
     Hung,
-    /// It gave nothing.
+    /// No value.
     Failed,
 }
 
-/// What is to be done next.
+/// Next step of the search.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Build a revision; it is then built or unbuildable.
+    /// Build this revision, which adds it to `built` or `unbuildable`.
     Build(usize),
-    /// Measure a block, or what is left of it.
+    /// Measure this block, or what is missing of it.
     Measure(Block),
-    /// Nothing: the search is over.
+    /// The search is over.
     Answer(Answer),
 }
 
-/// Two runs of each of some revisions, shuffled.
+/// A block: two runs of each of its revisions, shuffled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// Its number, from 0.
+    /// Number of the block, from 0.
     pub number: u32,
-    /// The slot of its first run.
+    /// Slot of its first run.
     pub first_slot: u32,
-    /// The revisions, in order of the line.
+    /// Revisions in line order.
     pub revisions: Vec<usize>,
-    /// What it is measured for.
+    /// Purpose of the block.
     pub phase: Phase,
 }
 
 impl Block {
-    /// Its runs.
+    /// Number of runs in the block.
     pub fn runs(&self) -> u32 {
         RUNS_PER_BLOCK * self.revisions.len() as u32
     }
 }
 
-/// What a block is measured for.
+/// Purpose of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Whether the ends differ.
+    /// Test whether the ends differ.
     Ends,
-    /// Where the change is.
+    /// Locate the change.
     Search,
-    /// Whether it is there.
+    /// Confirm the change.
     Confirm,
 }
 
-/// What a search came to.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// The bad end against the good one.
+    /// Comparison of the bad end with the good end.
     pub ends: Ends,
-    /// The changes, in order of the line; none where the ends do not differ or cannot be measured.
+    /// Changes in line order; empty if the ends do not differ or cannot be measured.
     pub parts: Vec<Part>,
 }
 
 impl Answer {
-    /// Whether the change was found: every part of it confirmed, but for changes of the benchmark itself.
+    /// Whether the change was found: every part is confirmed, apart from changes of the benchmark
+    /// itself.
     pub fn is_found(&self) -> bool {
         let is_confirmed = |part: &Part| {
             matches!(
@@ -116,74 +119,76 @@ impl Answer {
 }
 
 impl Answer {
-    /// Whether some of what was found is a change of the benchmark itself.
+    /// Whether any part is a change of the benchmark itself.
     pub fn has_changed_benchmark(&self) -> bool {
         let mut parts = self.parts.iter();
         parts.any(|part| part.confirmed == Confirmed::BenchmarkChanged)
     }
 }
 
-/// How two revisions of the line compare.
+/// Comparison of two revisions of the line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Ends {
-    /// They differ, by this share.
+    /// They differ by this share.
     Differ(Estimate),
-    /// They do not differ by what matters.
+    /// They differ by less than what matters.
     Alike(Estimate),
-    /// Whether they do is unclear.
+    /// Inconclusive.
     Unclear(Estimate),
-    /// The bad one exceeds the time limit and the good one does not.
+    /// The bad end exceeds the time limit and the good end does not.
     Hangs,
-    /// This revision gives no figures, or none that can be compared.
+    /// This revision has no values, or none that can be compared.
     Unmeasurable(usize),
 }
 
 /// One change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// The last revision without the change that could be measured.
+    /// Last measurable revision without the change.
     pub before: usize,
-    /// The first revision with the change that could be measured. The change came with it, or with one of those between both.
+    /// First measurable revision with the change. The change came with it or with an unmeasurable
+    /// revision before it.
     pub after: usize,
-    /// The revisions that together have 95 % of the probability.
+    /// Revisions that together hold 95 % of the probability.
     pub set: Vec<usize>,
-    /// What measuring the two again came to.
+    /// Result of the confirmation.
     pub confirmed: Confirmed,
 }
 
-/// Whether a change is where it was found.
+/// Whether a change was confirmed where it was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Confirmed {
-    /// The two revisions were measured again.
+    /// Both revisions were measured again.
     Measured(Confirmation),
-    /// The second exceeds the time limit and the first does not.
+    /// The second revision exceeds the time limit and the first does not.
     Hangs,
-    /// The two revisions have another text of the benchmark: nothing is known of their code.
+    /// The benchmark itself differs between the two revisions, so nothing is known of the code
+    /// under test.
     BenchmarkChanged,
-    /// It was not found before the search gave up.
+    /// The search gave up before it found the change.
     NotFound,
 }
 
-/// How far a search is.
+/// Progress of a search.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Standing {
-    /// How the ends compare, once that is known.
+    /// Comparison of the ends, once known.
     pub ends: Option<Ends>,
-    /// The revisions that together have 95 % of the probability; all before anything is known.
+    /// Revisions that together hold 95 % of the probability; all of them before anything is known.
     pub set: Vec<usize>,
 }
 
-/// What a session that searches a line has come to.
+/// A bisection session, analyzed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// The line.
+    /// The bisection's settings and line.
     pub bisection: Bisection,
-    /// The metric that is followed; `None` before anything is measured.
+    /// Metric that is followed; `None` before anything is measured.
     pub metric: Option<Metric>,
-    /// What is known of its revisions.
+    /// What is known of the revisions.
     pub state: State,
-    /// How far it is.
+    /// Progress of the search.
     pub standing: Standing,
-    /// What it came to, if it is over.
+    /// Result, once the search is over.
     pub answer: Option<Answer>,
 }

@@ -1,4 +1,4 @@
-//! From a stored session to the state of its search.
+//! Reads the state of a search from a stored session.
 
 use super::walk::walk;
 use super::{Found, Outcome, State, Step};
@@ -6,7 +6,7 @@ use speedwell_model::{Better, Bisection, Cause, Metric, Session, Step as FailedS
 use speedwell_stats::sequential::DEFAULT_DELTA;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What a session that searches a line has come to; `None` if it is another one.
+/// Analyzes a bisection session; `None` for any other session.
 pub fn analyse(session: &Session) -> Option<Found> {
     let bisection = session.design.bisection.clone()?;
     let state = State::of(session, &bisection);
@@ -24,7 +24,7 @@ pub fn analyse(session: &Session) -> Option<Found> {
 }
 
 impl State {
-    /// What a session knows of the line that it searches. Nothing counts as built.
+    /// Collects what a session knows of its line. No revision counts as built.
     pub fn of(session: &Session, bisection: &Bisection) -> State {
         let places: HashMap<&str, usize> = bisection
             .line
@@ -78,7 +78,7 @@ impl State {
         }
     }
 
-    /// The values of a revision, in order of execution.
+    /// Values of a revision, in execution order.
     pub fn values(&self, revision: usize) -> Vec<f64> {
         let own = self.slots.values().filter(|(own, _)| *own == revision);
         let value = |(_, outcome): &(usize, Outcome)| match outcome {
@@ -89,7 +89,7 @@ impl State {
     }
 }
 
-/// What the one case of the search does in each revision.
+/// Digest of the single benchmark's source in each revision.
 fn works(
     session: &Session,
     bisection: &Bisection,
@@ -99,14 +99,14 @@ fn works(
         return BTreeMap::new();
     }
     let works = session.variants.iter().filter_map(|own| {
-        // The variant of a search has one benchmark.
+        // A variant of a bisection has exactly one benchmark.
         let work = own.work.values().next()?;
         Some((place(&own.name)?, work.clone()))
     });
     works.collect()
 }
 
-/// The metric that a search follows.
+/// Metric that a search follows.
 fn metric_of<'s>(session: &'s Session, bisection: &Bisection) -> Option<&'s Metric> {
     match &bisection.metric {
         Some(name) => session.metric(name),

@@ -1,24 +1,25 @@
-//! Whole searches against made revisions: what is found, with how many runs, and that nothing depends on when it was killed.
+//! Whole searches over simulated revisions: what they find, in how many runs, and that being killed
+//! at any time changes nothing.
 
 use super::*;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Revisions whose value is a level and noise.
+/// Simulated revisions: a level plus noise.
 struct Made {
-    /// The level of each.
+    /// Level of each revision.
     levels: Vec<f64>,
     noise: f64,
     random: Xoshiro256PlusPlus,
     can_build: fn(usize) -> bool,
-    /// Those that exceed the time limit.
+    /// Whether a revision exceeds the time limit.
     hangs: fn(usize) -> bool,
-    /// What the benchmark of each does.
+    /// What each revision's benchmark does.
     works: Vec<(usize, &'static str)>,
 }
 
 impl Made {
-    /// A line of `revisions` whose level grows by these shares from these revisions on.
+    /// Creates a line of `revisions` whose level grows by each share from the given revision on.
     fn new(revisions: usize, changes: &[(usize, f64)], seed: u64) -> Made {
         let level = |at: usize| {
             let own = changes.iter().filter(|(first, _)| at >= *first);
@@ -52,12 +53,12 @@ impl Made {
         if (self.hangs)(revision) {
             return Outcome::Hung;
         }
-        // The sum of twelve draws is normal enough.
+        // The sum of twelve uniform draws is close enough to normal.
         let noise: f64 = (0..12).map(|_| self.random.random::<f64>() - 0.5).sum();
         Outcome::Value(self.levels[revision] * (1.0 + self.noise * noise))
     }
 
-    /// Does what a search wants until it has an answer.
+    /// Performs the steps of a search until it has an answer.
     fn search(&mut self) -> (Answer, State) {
         let mut state = self.state();
         loop {
@@ -124,7 +125,7 @@ fn a_search_that_is_killed_anywhere_comes_to_the_same_answer() {
             ..state.clone()
         };
         part.slots.retain(|slot, _| *slot < kept);
-        // What was measured afterwards is measured again, with the same values.
+        // Later runs are repeated and have the same values.
         let answer = loop {
             match next(&part) {
                 Step::Build(revision) => {
@@ -148,7 +149,7 @@ fn ends_that_are_alike_are_not_searched() {
     assert!(matches!(answer.ends, Ends::Alike(_)) && answer.parts.is_empty());
     assert_eq!(state.slots.len(), 32);
     assert!(!answer.is_found());
-    // Half a percent is there, and less than what matters.
+    // The change of 0.5 % is real, but smaller than what matters.
     let mut small = Made::new(40, &[(10, 0.005)], 3);
     small.noise = 0.0005;
     assert!(matches!(small.search().0.ends, Ends::Alike(change) if change.low > 0.0));
@@ -180,7 +181,7 @@ fn a_change_of_the_benchmark_itself_is_found_and_not_confirmed() {
         .collect();
     assert_eq!(parts, [(5, Confirmed::BenchmarkChanged)]);
     assert!(!answer.is_found() && answer.has_changed_benchmark());
-    // An edit at another revision takes nothing back.
+    // A later edit of the benchmark at another revision changes nothing.
     line.works = (0..10)
         .map(|at| (at, if at < 7 { "one" } else { "two" }))
         .collect();
@@ -217,7 +218,7 @@ fn a_revision_that_hangs_is_bad_where_the_bad_end_hangs_and_the_good_one_does_no
     both.hangs = |_| true;
     assert_eq!(both.search().0.ends, Ends::Unmeasurable(0));
 
-    // One that hangs on the way, where the bad end does not, is passed over.
+    // A single hanging revision is skipped if the bad end does not hang.
     let mut odd = Made::new(30, &[(12, 0.1)], 6);
     odd.hangs = |revision| revision == 11;
     let (answer, _) = odd.search();

@@ -1,7 +1,7 @@
-//! The search, walked from its beginning through what is measured, until something is missing.
+//! The search, replayed from the start over the measured runs until something is missing.
 //!
-//! Decides which revisions a block holds and when a phase is over: the ends, the search between them, and the confirmation
-//! of what it found. Start at [`walk`], then [`Walk::search`].
+//! Decides which revisions a block holds and when a phase ends: comparing the ends, searching
+//! between them, and confirming what was found. Start at [`walk`], then [`Walk::search`].
 
 use super::{Answer, Block, Confirmed, Ends, Outcome, Part, Phase, Standing, State, Step};
 use crate::confirm::{self, ALPHA, Confirmation};
@@ -12,29 +12,30 @@ use speedwell_stats::test::mann_whitney::{Method, mann_whitney};
 use speedwell_stats::test::stratified::stratified_rank;
 use std::collections::BTreeSet;
 
-/// Blocks in which the ends are compared, before the search: 16 runs of each.
+/// Blocks that compare the ends before the search: 16 runs of each.
 const BLOCKS_OF_ENDS: u32 = 8;
 
-/// Blocks after which a revision that exceeds the time limit in every run, while another never does, is known to hang.
+/// Blocks after which a revision counts as hanging if all its runs exceed the time limit and none
+/// of the other's do.
 const BLOCKS_OF_HANGING: u32 = 2;
 
-/// The probability at which a search has found something.
+/// Probability at which the search has located a change.
 const LEVEL: f64 = 0.95;
 
-/// Runs after which it gives up.
+/// Runs after which the search gives up.
 const MOST_RUNS: u32 = 3000;
 
-/// What is to be done next.
+/// Returns the next step of the search.
 pub fn next(state: &State) -> Step {
     walk(state).0
 }
 
-/// How far the search is.
+/// Returns the progress of the search.
 pub fn standing(state: &State) -> Standing {
     walk(state).1
 }
 
-/// What is to be done next, and how far the search is.
+/// Replays the search: the next step and the progress.
 pub(super) fn walk(state: &State) -> (Step, Standing) {
     let mut walk = Walk {
         state,
@@ -53,18 +54,18 @@ pub(super) fn walk(state: &State) -> (Step, Standing) {
     (step, walk.standing)
 }
 
-/// Where the walk is.
+/// Position of the replay.
 struct Walk<'a> {
     state: &'a State,
-    /// The number of the next block, and its first slot.
+    /// Number of the next block; `slot` is its first slot.
     block: u32,
     slot: u32,
-    /// Revisions that could not be built, or did not run.
+    /// Revisions that could not be built or run.
     unusable: BTreeSet<usize>,
     standing: Standing,
 }
 
-/// The runs of two revisions that are compared.
+/// Runs of two compared revisions.
 #[derive(Default)]
 struct Pair {
     values: [Vec<f64>; 2],
@@ -74,7 +75,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Adds a block of the two; the one that gave nothing in it, if there is one.
+    /// Adds a block of the two revisions; returns the one without any outcome in it, if any.
     fn add(&mut self, (old, new): (usize, usize), outcomes: &[(usize, Outcome)]) -> Option<usize> {
         for &(revision, outcome) in outcomes {
             let side = usize::from(revision == new);
@@ -99,21 +100,21 @@ impl Pair {
         [old, new].into_iter().find(|&revision| !gave(revision))
     }
 
-    /// Whether the second exceeds the time limit in every run, and the first in none.
+    /// Whether every run of the second revision, and none of the first, exceeds the time limit.
     fn hangs(&self) -> bool {
         self.values[1].is_empty() && self.hung[1] > 0 && self.hung[0] == 0
     }
 }
 
-/// What came of measuring two revisions again.
+/// Result of measuring two revisions again.
 enum Again {
     Answered(Confirmed, Pair),
-    /// This one does not run.
+    /// This revision does not run.
     Lost(usize),
 }
 
 impl Walk<'_> {
-    /// Compares the ends of a part of the line, and finds the changes between them.
+    /// Compares the ends of a part of the line and finds the changes between them.
     fn search(&mut self, low: usize, high: usize) -> Result<(Ends, Vec<Part>), Step> {
         let (ends, pair) = self.ends(low, high)?;
         if self.standing.ends.is_none() {
@@ -128,7 +129,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether two revisions differ.
+    /// Tests whether two revisions differ.
     fn ends(&mut self, low: usize, high: usize) -> Result<(Ends, Pair), Step> {
         let mut pair = Pair::default();
         while pair.blocks < BLOCKS_OF_ENDS {
@@ -163,7 +164,7 @@ impl Walk<'_> {
         Ok((ends, pair))
     }
 
-    /// The changes between two revisions that differ.
+    /// Finds the changes between two revisions that differ.
     fn parts(
         &mut self,
         (low, high): (usize, usize),
@@ -173,7 +174,7 @@ impl Walk<'_> {
         let [mut good, mut bad] = pair.values;
         let hangs = *ends == Ends::Hangs;
         bad.extend((0..pair.hung[1]).map(|_| self.worst()));
-        // What a revision between the ends gave, counted from the first one after the good end.
+        // Values of revisions between the ends, counted from the first after the good end.
         let mut seen: Vec<(usize, f64)> = Vec::new();
         loop {
             let Some(bins) = Bins::new(&good, &bad) else {
@@ -217,8 +218,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Confirms a change, and looks for others before and after it. `None` if one of its revisions does not run, so that
-    /// the change has to be looked for without it.
+    /// Confirms a change and searches for others before and after it. `None` if one of its
+    /// revisions does not run: the change must be located without it.
     fn part(
         &mut self,
         (low, high): (usize, usize),
@@ -267,7 +268,7 @@ impl Walk<'_> {
         Ok(Some(parts))
     }
 
-    /// Measures two revisions again, against each other.
+    /// Measures two revisions again, side by side.
     fn again(
         &mut self,
         (before, after): (usize, usize),
@@ -298,8 +299,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether two revisions that were measured at different times differ by what matters: there may be another change
-    /// between them. Only their ends, measured in blocks, decide it.
+    /// Whether two revisions measured at different times differ by what matters, which suggests
+    /// another change between them. Only measuring both in common blocks can confirm it.
     fn differ(&self, old: &[f64], new: &[f64]) -> bool {
         let (Some(before), Some(after)) = (median(&mut old.to_vec()), median(&mut new.to_vec()))
         else {
@@ -311,7 +312,7 @@ impl Walk<'_> {
         matters && mann_whitney(old, new, Method::Auto).p <= ALPHA
     }
 
-    /// What came of the next block, if it holds these revisions; otherwise the step that is missing.
+    /// Outcomes of the next block if it holds these revisions, else the missing step.
     fn measured(
         &mut self,
         phase: Phase,
@@ -337,7 +338,7 @@ impl Walk<'_> {
         })
     }
 
-    /// A value beyond all others, for a run that exceeds the time limit.
+    /// Value worse than any other, for a run that exceeds the time limit.
     fn worst(&self) -> f64 {
         match self.state.better {
             Better::Lower | Better::Unknown => f64::MAX,

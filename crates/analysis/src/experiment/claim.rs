@@ -1,13 +1,14 @@
-//! Whether the data carry a claim, and whether changes keep the gates.
+//! Decides whether the data support a claim, and whether changes pass the gates.
 //!
-//! A claim is a truth about figures that have noise, so it has three answers. Each comparison in it is decided by
-//! Student's interval over the runs: the k-th run of one variant is set against the k-th of the other, which were
-//! executed in the same block, and the interval is that of the mean of the logarithms of their ratios (of the
-//! differences where a side is not positive). Beyond zero it decides; else the comparison is open. What follows for
-//! the whole claim is Kleene's three-valued logic.
+//! A claim concerns noisy figures, so it has three answers. Each comparison in it is decided by
+//! Student's interval over the runs: the k-th run of one variant is paired with the k-th of the
+//! other, which ran in the same block, and the interval is that of the mean log ratio (of the mean
+//! difference if a side is not positive). An interval that excludes zero decides the comparison;
+//! otherwise it stays open. Kleene's three-valued logic combines the comparisons of a claim.
 //!
-//! A conjunction holds only if all its parts do, so its error is at most that of one part (intersection-union test,
-//! Berger 1982). It fails if any part does, so for failing each of k parts gets a k-th of the error (Bonferroni).
+//! A conjunction holds only if all its parts do, so its error is at most that of one part
+//! (intersection-union test, Berger 1982). It fails if any part does, so each of k parts gets 1/k
+//! of the error for failing (Bonferroni).
 
 use crate::experiment::group::GroupFound;
 use speedwell_model::load_run::LoadRun;
@@ -16,44 +17,46 @@ use speedwell_stats::interval::mean_t;
 use speedwell_suite::experiment::{Claim, Experiment, SelectedCase, in_ms, is_repetition};
 use speedwell_suite::expression::{Expression, Filter, Gate, Operator, Term};
 
-/// Runs below which nothing is decided, as for every verdict (the first look of the sequential design).
+/// Minimum number of runs for a decision, as for every verdict (the first look of the sequential
+/// design).
 const FEWEST_RUNS: usize = 8;
 
-/// What is known of a claim.
+/// Whether a claim holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holds {
-    /// The data carry it.
+    /// The data support it.
     Yes,
     /// The data contradict it.
     No,
-    /// The data do not decide.
+    /// The data leave it open.
     Undecided,
 }
 
 /// A claim with its answer.
 #[derive(Debug, Clone)]
 pub struct ClaimFound {
-    /// The sentence.
+    /// The claim as a sentence.
     pub say: String,
     /// The expression.
     pub text: String,
     /// The answer.
     pub holds: Holds,
-    /// Its comparisons with what each side is, over the runs: for each of the cases that it is about.
+    /// Its comparisons with the values of each side, for each case that the claim is about.
     pub parts: Vec<Part>,
 }
 
-/// One comparison of a claim.
+/// A comparison within a claim.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// The case that it is about, if there are several.
+    /// Case that it is about, if there are several.
     pub about: Option<String>,
-    /// As it is written.
+    /// Source text.
     pub text: String,
-    /// The mean of left over right with its interval, as a ratio; `None` where a side is not positive or there are
-    /// too few runs.
+    /// Mean of left over right with its interval, as a ratio; `None` if a side is not positive or
+    /// there are too few runs.
     pub ratio: Option<Estimate>,
-    /// The unit of both sides, where all their figures have the same and none is divided by another.
+    /// Unit of both sides, if all their figures share one and none is divided or multiplied by
+    /// another.
     pub unit: Option<String>,
     /// Medians of left and right.
     pub sides: Option<(f64, f64)>,
@@ -123,14 +126,14 @@ impl Checker<'_> {
         }
     }
 
-    /// The case that a row is about.
+    /// Case that a row is about.
     fn about(&self, row: &[SelectedCase]) -> Option<String> {
         let spot = row.first()?;
         let group = self.experiment.groups.get(spot.group)?;
         Some(group.cases.get(spot.case?)?.id())
     }
 
-    /// The values of a term, one for each run, in order of execution.
+    /// Values of a term, one per run, in execution order.
     fn values(&self, term: &Term, spot: &SelectedCase) -> Option<Vec<f64>> {
         let group = self.experiment.groups.get(spot.group)?;
         let metric = group.stored(&term.metric);
@@ -147,7 +150,7 @@ impl Checker<'_> {
         (!values.is_empty()).then_some(values)
     }
 
-    /// The unit of all figures of an expression, where it is one that both sides still have.
+    /// Unit of all figures of an expression, if they share one and it survives the arithmetic.
     fn unit(&self, expression: &Expression) -> Option<String> {
         let terms = expression.terms();
         let unit_of = |term: &&Term| {
@@ -197,7 +200,7 @@ impl Checker<'_> {
         }
     }
 
-    /// One comparison.
+    /// Evaluates one comparison.
     fn part(
         &self,
         whole: &Expression,
@@ -261,14 +264,14 @@ fn middle(values: &[f64]) -> Option<f64> {
     median(&mut values.to_vec())
 }
 
-/// Confidence that is needed to say yes, and to say no.
+/// Confidence required to answer yes and no.
 #[derive(Debug, Clone, Copy)]
 struct Levels {
     yes: f64,
     no: f64,
 }
 
-/// What distances from zero, one for each run, say of a comparison.
+/// Decides a comparison by the distances from zero, one per run.
 fn decided(distances: &[f64], operator: Operator, levels: Levels) -> Holds {
     let (Some(yes), Some(no)) = (mean_t(distances, levels.yes), mean_t(distances, levels.no))
     else {
@@ -280,7 +283,7 @@ fn decided(distances: &[f64], operator: Operator, levels: Levels) -> Holds {
         Operator::Unequal => (yes.high < 0.0 || yes.low > 0.0, false),
         _ => (false, no.high < 0.0 || no.low > 0.0),
     };
-    // Figures without any noise, such as counts, decide by themselves.
+    // Noiseless figures, such as counts, decide exactly.
     let is_exact = distances.iter().all(|distance| *distance == distances[0]);
     match (is_true, is_false, is_exact) {
         (true, ..) => Holds::Yes,
@@ -297,7 +300,7 @@ fn divided(confidence: f64, parts: usize) -> f64 {
     1.0 - (1.0 - confidence) / parts.max(1) as f64
 }
 
-/// How many comparisons an expression has.
+/// Number of comparisons in an expression.
 fn count(expression: &Expression) -> usize {
     match expression {
         Expression::Not(inner) => count(inner),
@@ -307,7 +310,7 @@ fn count(expression: &Expression) -> usize {
     }
 }
 
-/// Whether a figure is divided by another or multiplied with it, so that the result has another unit.
+/// Whether a figure is divided or multiplied by another, which changes the unit.
 fn divides(expression: &Expression) -> bool {
     match expression {
         Expression::Pair(left, Operator::By | Operator::Times, right) => {
@@ -348,12 +351,12 @@ fn or(one: Holds, other: Holds) -> Holds {
     }
 }
 
-/// The value of a metric, in the unit in which runs keep it.
+/// Value of a metric, in the unit in which runs store it.
 pub fn value_of(run: &Run, metric: &str) -> Option<f64> {
     run.value_of(metric).or_else(|| percentile(run, metric))
 }
 
-/// A percentile of the latency that is not among those that are kept: `latency_p66`, `latency_min`.
+/// A latency percentile that is not stored as a metric: `latency_p66`, `latency_min`.
 fn percentile(run: &Run, metric: &str) -> Option<f64> {
     let which = metric.strip_prefix("latency_")?;
     let percent: f64 = match which.strip_prefix('p') {
@@ -368,26 +371,26 @@ fn percentile(run: &Run, metric: &str) -> Option<f64> {
     Some(found.ns as f64)
 }
 
-/// A gate with a change that it is about.
+/// A gate, applied to one change.
 #[derive(Debug, Clone)]
 pub struct GateFound {
-    /// The gate as it is written.
+    /// Source text of the gate.
     pub text: String,
-    /// The group.
+    /// Group name.
     pub group: String,
-    /// The case.
+    /// Case id.
     pub case: String,
-    /// The candidate.
+    /// Name of the candidate.
     pub candidate: String,
-    /// The change of the metric, with its interval.
+    /// Change of the metric, with its interval.
     pub change: Option<Estimate>,
-    /// The whole interval is within.
+    /// Whether the whole interval is within the limit.
     pub is_kept: bool,
-    /// The whole interval is beyond.
+    /// Whether the whole interval is beyond the limit.
     pub is_broken: bool,
 }
 
-/// Holds all changes against all gates.
+/// Checks all changes against all gates.
 pub fn check_gates(groups: &[GroupFound], experiment: &Experiment) -> Vec<GateFound> {
     let mut found = Vec::new();
     for (name, gate) in &experiment.compare.gates {
@@ -438,7 +441,7 @@ fn of_group(group: &GroupFound, gate: &Gate, experiment: &Experiment) -> Vec<Gat
     .collect()
 }
 
-/// Whether a filter means this case.
+/// Whether a filter matches this case.
 pub fn fits(filter: &Filter, group: &str, case: &Case) -> bool {
     let has = |(name, value): &(String, String)| {
         case.value(name)
@@ -476,7 +479,7 @@ mod tests {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
         let mut wrong = 0;
         for _ in 0..4000 {
-            // Log-normal noise of either side, as times have it.
+            // Log-normal noise on both sides, as is typical of times.
             let mut side =
                 || -> f64 { (0..12).map(|_| random.random_range(-0.5..0.5)).sum::<f64>() * 0.3 };
             let distances: Vec<f64> = (0..8).map(|_| side() - side()).collect();

@@ -1,5 +1,5 @@
-//! What the groups of an experiment found: the runs and metrics that belong to a group, and the pairs of variants that
-//! are set against each other in it.
+//! Findings of an experiment's groups: the runs and metrics of each group, and the pairs of
+//! variants compared in it.
 
 use crate::experiment::served::{Curve, curves};
 use crate::grid::distinct;
@@ -8,29 +8,30 @@ use speedwell_model::{Case, Estimate, Metric, Session};
 use speedwell_suite::experiment::{Experiment, Group, repetition_of};
 use std::collections::HashMap;
 
-/// What a group found.
+/// Findings of one group.
 #[derive(Debug, Clone)]
 pub struct GroupFound {
-    /// Its name.
+    /// Name of the group.
     pub name: String,
-    /// Its metrics, the headline first.
+    /// Metrics, the headline first.
     pub metrics: Vec<MetricFound>,
-    /// How long which percentage of the requests took, a curve for every case and variant.
+    /// Latency by percentage of requests: one curve per case and variant.
     pub curves: Vec<Curve>,
 }
 
-/// What was found of one metric.
+/// Findings on one metric.
 #[derive(Debug, Clone)]
 pub struct MetricFound {
-    /// The metric as runs keep it.
+    /// The metric as stored in runs.
     pub metric: Metric,
-    /// Summaries of every case and variant, and one comparison for each pair, that of the control last.
+    /// Summaries of each case and variant, and one comparison per pair; that of the control comes
+    /// last.
     pub findings: Findings,
-    /// The change between the control and itself over all cases: what no difference looks like here.
+    /// Change of the control against itself over all cases: the noise floor.
     pub floor: Option<Estimate>,
 }
 
-/// What a group found; `None` if it has no runs.
+/// Analyzes a group; `None` if it has no runs.
 pub(super) fn group_found(
     session: &Session,
     experiment: &Experiment,
@@ -57,14 +58,15 @@ fn part_of(session: &Session, experiment: &Experiment, group: &Group) -> Session
         if group.files.is_empty() {
             group.cases.contains(case)
         } else {
-            // Cases of benchmark files are not known before; a file belongs to the group that names it.
+            // Cases of benchmark files are not known in advance; a file belongs to the group that
+            // names it.
             experiment.group_of(case).is_none()
         }
     };
     session.part(|run| belongs(&run.case))
 }
 
-/// The metrics of a group that its runs have.
+/// Metrics of a group that its runs report.
 fn metrics_of(group: &Group, part: &Session) -> Vec<Metric> {
     let known = group.metrics.iter().filter_map(|metric| {
         let name = group.stored_name(metric);
@@ -73,7 +75,7 @@ fn metrics_of(group: &Group, part: &Session) -> Vec<Metric> {
     });
     let mut found: Vec<Metric> = distinct(known);
     if found.is_empty() {
-        // Benchmark files say by themselves what they report.
+        // Benchmark files declare their own metrics.
         let first = part.runs.first().and_then(|run| run.samples.first());
         found.extend(
             first
@@ -84,7 +86,7 @@ fn metrics_of(group: &Group, part: &Session) -> Vec<Metric> {
     found
 }
 
-/// Every pair of variants that is compared, the control last.
+/// Pairs of variants to compare, the control last.
 pub fn pairs(experiment: &Experiment) -> Vec<(String, String)> {
     let mut pairs = experiment.compare.all_pairs();
     if let Some(name) = &experiment.plan.control {
@@ -138,7 +140,7 @@ fn metric_found(
     }
 }
 
-/// The change of a comparison over all its cases; that of the only one if there is one.
+/// Overall change of a comparison, or that of its only case.
 fn floor(comparison: &Comparison) -> Option<Estimate> {
     match &comparison.rows[..] {
         [only] => only.change,

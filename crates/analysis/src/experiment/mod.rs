@@ -1,8 +1,8 @@
-//! What an experiment found: every metric of every group, claims, gates, how long which percentage of the requests
-//! took, and what the definition file knows of the circumstances, for the checks of validity.
+//! Analyzes an experiment: metrics of each group, claims, gates, latency curves, and the facts from
+//! the definition file that the validity checks need.
 //!
-//! It decides which variants are set against each other and which runs belong to which group. How a pair is judged
-//! is the business of the ordinary analysis. Start at [`analyse`].
+//! Decides which variants are compared and which runs belong to which group. Pairs are judged by
+//! the ordinary analysis. Start at [`analyse`].
 
 mod claim;
 mod group;
@@ -23,27 +23,28 @@ use speedwell_model::assignment::{Service, Work};
 use speedwell_model::{Case, Failure, Session, Verdict, median};
 use speedwell_suite::experiment::{Experiment, Group, Kind, Profile, When, is_repetition};
 
-/// Everything that an experiment found.
+/// Findings of an experiment.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
-    /// Its groups, in the order of the file.
+    /// Groups, in file order.
     pub groups: Vec<GroupFound>,
-    /// Its claims, in the order of the file.
+    /// Claims, in file order.
     pub claims: Vec<ClaimFound>,
-    /// Its gates.
+    /// Gates.
     pub gates: Vec<GateFound>,
-    /// Steps that gave nothing.
+    /// Steps without a usable result.
     pub failures: Vec<Failure>,
-    /// Whether the figures can be what they are said to be.
+    /// Findings on whether the figures are plausible.
     pub validity: Vec<Finding>,
-    /// Whole sentences about the validity of all figures together.
+    /// Warnings about all figures together, as whole sentences.
     pub warnings: Vec<String>,
-    /// Where cases spent their time, for the pairs of variants that were recorded.
+    /// Where cases spent their time, for each profiled pair of variants.
     pub profiles: Vec<CaseProfile>,
 }
 
 impl Found {
-    /// Judges the gates of the file, and the headline metrics by `fail_on`; `None` without either.
+    /// Evaluates the gates of the file, and the headline metrics by `fail_on`; `None` if there is
+    /// neither.
     pub fn gate(
         &self,
         experiment: &Experiment,
@@ -75,10 +76,10 @@ impl Found {
     }
 }
 
-/// Adds what the gates of a file say, of which these are the texts.
+/// Adds the results of the gates in a file; `texts` are their source texts.
 fn add_gates(found: &[GateFound], texts: &[String], outcome: &mut GateOutcome) {
     let named = |gate: &GateFound| format!("'{}' in {}", gate.text, gate.case);
-    // A gate of a case is named once, however many candidates it is about.
+    // A gate is listed once per case, however many candidates it applies to.
     let add = |list: &mut Vec<String>, words: String| {
         if !list.contains(&words) {
             list.push(words);
@@ -106,7 +107,7 @@ fn add_gates(found: &[GateFound], texts: &[String], outcome: &mut GateOutcome) {
     };
 }
 
-/// Everything found in the session of an experiment.
+/// Analyzes the session of an experiment.
 pub fn analyse(session: &Session, experiment: &Experiment, settings: &Settings) -> Found {
     let experiment = &based(session, experiment, settings);
     let settings = completed(experiment, settings);
@@ -136,7 +137,7 @@ pub fn analyse(session: &Session, experiment: &Experiment, settings: &Settings) 
     found
 }
 
-/// The experiment with the baseline that the user requests now, or requested when it was measured.
+/// The experiment with the baseline requested now, or else the one requested when it was measured.
 fn based(session: &Session, experiment: &Experiment, settings: &Settings) -> Experiment {
     let requested = settings.baseline.as_ref();
     let requested = requested.unwrap_or(&session.design.baseline);
@@ -150,7 +151,7 @@ fn based(session: &Session, experiment: &Experiment, settings: &Settings) -> Exp
     experiment
 }
 
-/// What the file says of the analysis, where the user says nothing.
+/// Fills in analysis settings from the file that the user left open.
 fn completed(experiment: &Experiment, settings: &Settings) -> Settings {
     use super::Method;
     let compare = &experiment.compare;
@@ -168,7 +169,7 @@ fn completed(experiment: &Experiment, settings: &Settings) -> Settings {
     }
 }
 
-/// Everything that is wrong with the figures of an experiment, the worst first.
+/// Checks the validity of the figures of an experiment, most severe first.
 pub fn validity(session: &Session, experiment: &Experiment, groups: &[GroupFound]) -> Vec<Finding> {
     let mut known = Known {
         control: groups.iter().find_map(control_of),
@@ -184,14 +185,14 @@ pub fn validity(session: &Session, experiment: &Experiment, groups: &[GroupFound
     validity::check(session, &known)
 }
 
-/// The first comparison of a variant with itself.
+/// First comparison of a variant with itself.
 fn control_of(group: &GroupFound) -> Option<&Comparison> {
     let first = group.metrics.first()?;
     let mut comparisons = first.findings.comparisons.iter();
     comparisons.find(|comparison| is_repetition(&comparison.candidate))
 }
 
-/// Every case that is a server under load, as the first variant serves it.
+/// Cases that load a server, as served by the first variant.
 fn services(experiment: &Experiment) -> Vec<(String, Service)> {
     let Some(variant) = experiment.variants.first() else {
         return Vec::new();
@@ -209,21 +210,21 @@ fn services(experiment: &Experiment) -> Vec<(String, Service)> {
     experiment.groups.iter().flat_map(of_group).collect()
 }
 
-/// Requests of a recorded load are what the baseline served in so many seconds while it was timed: some two
-/// thousand samples for every processor that it kept busy.
+/// Duration of a recorded load: it repeats the requests that the baseline served in this many
+/// seconds while it was timed. That gives about two thousand samples per busy processor.
 pub const SECONDS_OF_REQUESTS: f64 = 2.0;
 
-/// A case and two variants whose profiles are to be set against each other.
+/// A case and two variants whose profiles are to be compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WantedProfile {
     /// The case.
     pub case: Case,
-    /// The variant that is the reference, and the other one.
+    /// Baseline and candidate.
     pub pair: (String, String),
 }
 
-/// What `[profile]` selects, in the order of the file, once everything is measured. Cases of benchmark files are
-/// never among them.
+/// Pairs that `[profile]` selects, in file order, once everything is measured. Cases of benchmark
+/// files are never selected.
 pub fn wanted_profiles(
     found: &Found,
     experiment: &Experiment,
@@ -261,7 +262,7 @@ fn is_meant(
     }
 }
 
-/// The verdict of the headline metric. What was not compared, or could not be, is unclear.
+/// Verdict of the headline metric. `unclear` if nothing was or could be compared.
 fn verdict_of(found: &Found, group: &Group, case: &Case, pair: &(String, String)) -> Verdict {
     let group = found.groups.iter().find(|known| known.name == group.name);
     let headline = group.and_then(|group| group.metrics.first());
@@ -278,8 +279,8 @@ fn verdict_of(found: &Found, group: &Group, case: &Case, pair: &(String, String)
     row.map_or(Verdict::Unclear, |row| row.verdict)
 }
 
-/// The number of requests that a recorded load of this case has, by what the timed runs of the baseline served;
-/// those of any variant if it has none.
+/// Number of requests in a recorded load of this case, based on the timed runs of the baseline, or
+/// of any variant if it has none.
 pub fn requests_of(session: &Session, case: &Case, baseline: &str) -> Option<u64> {
     let rates = |is_meant: &dyn Fn(&str) -> bool| -> Option<f64> {
         let runs = session.runs.iter();
@@ -302,7 +303,7 @@ mod tests {
 
     const TEXT: &str = "latency_p99 < +10%";
 
-    /// A gate whose interval is within, or beyond, or neither.
+    /// Outcome of gates given as (kept, broken); neither means undecided.
     fn outcome(found: &[(bool, bool)]) -> GateOutcome {
         let gate = |&(is_kept, is_broken): &(bool, bool)| GateFound {
             text: TEXT.to_owned(),

@@ -1,48 +1,49 @@
-//! Within which time which percentage of the requests was served: a curve for every case and variant.
+//! Latency curves: the time within which each percentage of requests was served, per case and
+//! variant.
 //!
-//! The runs are the unit of independence, so a curve is the median of those of its runs, and the band around it is
-//! the least and the greatest of them.
+//! Runs are the unit of independence: a curve is the median over its runs, and the band around it
+//! spans their minimum and maximum.
 
 use speedwell_load::latency::{AB_PERCENTS, every_percent};
 use speedwell_model::load_run::LoadRun;
 use speedwell_model::{Case, Run, Session, Value, median};
 use std::sync::Arc;
 
-/// The percentages of the table, which are those of ab.
+/// Percentages in the table, the same as those of ab.
 pub const PERCENTS: [u32; 9] = AB_PERCENTS;
 
-/// Fewer percentages make no curve.
+/// Minimum number of points of a curve.
 const LEAST_POINTS: usize = 3;
 
-/// The time of each percentage of a run, in nanoseconds; not a number where it is unknown.
+/// Time of each percentage in a run, in nanoseconds; NaN if unknown.
 type Row = [f64; 101];
 
-/// One curve. Times are in nanoseconds.
+/// A latency curve. Times are in nanoseconds.
 #[derive(Debug, Clone)]
 pub struct Curve {
     /// The case.
     pub case: Arc<Case>,
-    /// The variant's name.
+    /// Name of the variant.
     pub variant: Arc<str>,
-    /// Percentage, and the median, least and greatest time of the runs.
+    /// Percentage, with the median, minimum and maximum over the runs.
     pub points: Vec<(u32, [f64; 3])>,
-    /// Requests in flight on average, by Little's law, over the runs.
+    /// Mean number of requests in flight, by Little's law, over the runs.
     pub effective_concurrency: Option<f64>,
     /// Requested number of requests in flight.
     pub asked_concurrency: Option<f64>,
-    /// Runs.
+    /// Number of runs.
     pub runs: usize,
 }
 
 impl Curve {
-    /// The median time of a percentage.
+    /// Median time of a percentage.
     pub fn at(&self, percent: u32) -> Option<f64> {
         let found = self.points.iter().find(|(known, _)| *known == percent);
         found.map(|(_, [middle, ..])| *middle)
     }
 }
 
-/// The curves of the loads of a session, in order of first appearance of case and variant.
+/// Latency curves of a session's loads, by first appearance of case and variant.
 pub fn curves(session: &Session) -> Vec<Curve> {
     let mut found: Vec<(Curve, Vec<Row>)> = Vec::new();
     for run in &session.runs {
@@ -81,7 +82,7 @@ pub fn curves(session: &Session) -> Vec<Curve> {
         .collect()
 }
 
-/// Every percentage, of a load that our own generator sent.
+/// Times of all percentages, from a load by Speedwell's own generator.
 fn of_histogram(load: &LoadRun) -> Option<Row> {
     let mut row = [f64::NAN; 101];
     for served in every_percent(load.measured.totals.latency.service()) {
@@ -90,7 +91,7 @@ fn of_histogram(load: &LoadRun) -> Option<Row> {
     Some(row)
 }
 
-/// The percentages that another tool printed; `None` where these are too few for a curve.
+/// Percentiles printed by another tool; `None` if there are too few for a curve.
 fn of_percentiles(run: &Run) -> Option<Row> {
     let mut row = [f64::NAN; 101];
     for sample in &run.samples {
@@ -110,7 +111,7 @@ fn of_percentiles(run: &Run) -> Option<Row> {
     (known >= LEAST_POINTS).then_some(row)
 }
 
-/// Requested number of requests in flight. Another tool's run does not keep them beside its figures.
+/// Requested number of requests in flight. Runs of other tools store it only as a parameter.
 fn asked_of(load: Option<&LoadRun>, run: &Run) -> Option<f64> {
     let number = |name: &str| run.case.value(name).and_then(Value::as_number);
     match load {

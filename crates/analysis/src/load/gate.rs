@@ -1,8 +1,9 @@
-//! Limits that a load must keep: `p99>200ms` fails a load whose 99th percentile is above 200 ms.
+//! Limits for a load: `p99>200ms` fails a load whose 99th percentile is above 200 ms.
 //!
-//! A condition names what is bad: `[QUANTITY] FIGURE OPERATOR LIMIT`, such as `response p99.9 >= 1s`, `lag-p99>5ms`,
-//! `errors>0.1%`, `ok<100%`, `throughput<5000`. What cannot be read is answered with its place. A figure that is refused
-//! or unknown cannot be shown to be good, so it cannot be judged. Start at [`judge`] and [`Condition`].
+//! A condition states what is bad: `[QUANTITY] FIGURE OPERATOR LIMIT`, such as `response p99.9 >=
+//! 1s`, `lag-p99>5ms`, `errors>0.1%`, `ok<100%`, `throughput<5000`. Syntax errors carry their
+//! position. A refused or unknown figure cannot be judged, since it cannot be shown to be good.
+//! Start at [`judge`] and [`Condition`].
 
 use crate::gate::GateOutcome;
 use crate::load::{Group, LoadFindings, Quantity, Refusal, ReportedTime};
@@ -11,20 +12,20 @@ use speedwell_model::{Value, ValueKind, parse_duration};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a condition says of a load.
+/// Result of a condition for one load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged<'a> {
     /// The condition.
     pub condition: &'a Condition,
-    /// What the load is called.
+    /// Label of the load.
     pub load: &'a str,
-    /// The quantity that was looked at, if it is a time.
+    /// Quantity examined, if the figure is a time.
     pub quantity: Option<Quantity>,
-    /// The figure in the unit of the limit, if it is known.
+    /// The figure in the unit of the limit, if known.
     pub value: Option<f64>,
-    /// Of a figure that is known to lie between two: the lower one.
+    /// Lower bound of a figure known only as a range.
     pub low: Option<f64>,
-    /// The true figure may be larger.
+    /// Whether the true figure may be larger.
     pub is_lower_bound: bool,
     /// The answer.
     pub answer: Answer,
@@ -33,11 +34,11 @@ pub struct Judged<'a> {
 /// Whether a load passes a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// The bad thing is not so.
+    /// The condition is not met.
     Passed,
-    /// The bad thing is so.
+    /// The condition is met.
     Failed,
-    /// It cannot be known.
+    /// The answer cannot be known.
     Unknown(Unknown),
 }
 
@@ -48,19 +49,19 @@ pub enum Unknown {
     Refused(Refusal),
     /// A closed load has no such time.
     ClosedLoad,
-    /// There were no requests that have it.
+    /// No request has this time.
     NoRequests,
-    /// The figure is only known to be at least so long.
+    /// Only a lower bound of the figure is known.
     LowerBound,
-    /// The limit lies between the bounds of the figure: the generator's own lateness would decide.
+    /// The limit lies within the figure's range: the generator's own lateness would decide.
     Range,
-    /// A machine that sent a part of the load was lost: it was another load.
+    /// A machine that sent part of the load was lost, so the load was not the requested one.
     MachineLost,
-    /// So few requests have none beyond the percentile.
+    /// With so few requests, none lies beyond the percentile.
     TooFewRequests,
 }
 
-/// Holds every condition against every load.
+/// Checks every condition against every load.
 pub fn judge<'a>(conditions: &'a [Condition], loads: &'a [LoadFindings<'a>]) -> Vec<Judged<'a>> {
     let each = |load: &'a LoadFindings<'a>| {
         conditions
@@ -70,7 +71,8 @@ pub fn judge<'a>(conditions: &'a [Condition], loads: &'a [LoadFindings<'a>]) -> 
     loads.iter().flat_map(each).collect()
 }
 
-/// The gate that the conditions make; `None` without any. A figure that is refused or unknown cannot be shown to be good.
+/// Combines the results into a gate; `None` without any. A refused or unknown figure is an
+/// obstacle, since it cannot be shown to be good.
 pub fn outcome(judged: &[Judged<'_>]) -> Option<GateOutcome> {
     let several = judged.iter().any(|row| row.load != judged[0].load);
     let named = |row: &Judged<'_>| {
@@ -106,9 +108,9 @@ type Known = Result<Found, Unknown>;
 #[derive(Debug, Clone, Copy)]
 struct Found {
     value: f64,
-    /// The lower one of two between which it lies, if these are not one.
+    /// Lower bound if the value is only known as a range.
     low: Option<f64>,
-    /// The true one may be larger.
+    /// Whether the true figure may be larger.
     is_lower_bound: bool,
 }
 
@@ -146,7 +148,8 @@ fn judge_one<'a>(condition: &'a Condition, load: &'a LoadFindings<'a>) -> Judged
     }
 }
 
-/// A range answers where both of its ends, and a lower bound where every larger figure, would give the same answer.
+/// Judges a figure. A range is decided if both ends agree, a lower bound if every larger figure
+/// agrees.
 fn answer(condition: &Condition, found: Found) -> Answer {
     let holds = |value: f64| condition.operator.holds(value, condition.limit);
     let is_bad = holds(found.value);
@@ -183,8 +186,8 @@ fn figure_of(figure: Figure, load: &LoadFindings<'_>) -> (Option<Quantity>, Know
     (None, known)
 }
 
-/// Which quantity a condition means, and of which requests. Without a name it is the one by which the
-/// load is judged.
+/// Quantity that a condition refers to, and the group of requests. The default is the load's
+/// principal quantity.
 fn place(quantity: Option<Quantity>, load: &LoadFindings<'_>) -> (Quantity, Group) {
     match quantity {
         None => load.principal(),
@@ -230,40 +233,40 @@ fn mean(quantity: Quantity, group: Group, load: &LoadFindings<'_>) -> Known {
     }
 }
 
-/// What must not be.
+/// A failure condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
     /// The figure.
     pub figure: Figure,
-    /// On which side of the limit it is bad.
+    /// Comparison that is bad.
     pub operator: Operator,
-    /// The limit: nanoseconds, requests per second, a share of 1, or a count.
+    /// Limit: nanoseconds, requests per second, a share of 1, or a count.
     pub limit: f64,
-    /// As it was written.
+    /// Source text.
     pub text: String,
 }
 
 /// A figure of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figure {
-    /// Good answers per second.
+    /// Successful requests per second.
     Throughput,
-    /// Failed requests as a share of all.
+    /// Failed requests as a share of all requests.
     ErrorShare,
     /// Failed requests.
     ErrorCount,
-    /// Good answers as a share of all requests.
+    /// Successful requests as a share of all requests.
     OkShare,
-    /// Good answers.
+    /// Successful requests.
     OkCount,
-    /// A time, of the quantity named or of that by which the load is judged.
+    /// A time, of the given quantity or the load's principal one.
     Time(Option<Quantity>, Statistic),
 }
 
-/// Which time out of many.
+/// Statistic of a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statistic {
-    /// The one that a share does not exceed.
+    /// Quantile.
     Quantile {
         /// The share, in millionths.
         ppm: u32,
@@ -274,7 +277,7 @@ pub enum Statistic {
     Greatest,
 }
 
-/// On which side of the limit it is bad.
+/// Comparison with the limit that is bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
     /// `<`
@@ -288,7 +291,7 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// Whether a figure is on the bad side.
+    /// Whether a figure is on the bad side of the limit.
     pub fn holds(self, value: f64, limit: f64) -> bool {
         match self {
             Operator::Below => value < limit,
@@ -300,7 +303,7 @@ impl Operator {
 }
 
 impl Condition {
-    /// The fewest requests of which one lies beyond the percentile; 1 for any other figure.
+    /// Minimum number of requests for which one lies beyond the percentile; 1 for other figures.
     pub fn fewest_requests(&self) -> u64 {
         const ALL_PPM: u32 = 1_000_000;
         match self.figure {
@@ -326,11 +329,11 @@ impl FromStr for Condition {
     }
 }
 
-/// Why a text is no condition.
+/// Error of parsing a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConditionError {
     text: String,
-    /// Where it goes wrong, in characters from 0.
+    /// Position of the error in characters, from 0.
     at: usize,
     what: String,
 }
@@ -348,7 +351,7 @@ impl fmt::Display for ConditionError {
 
 impl std::error::Error for ConditionError {}
 
-/// The operators; the longer one of two that begin alike comes first.
+/// Operators; of two with a common prefix, the longer comes first.
 const OPERATORS: [(&str, Operator); 4] = [
     ("<=", Operator::AtMost),
     (">=", Operator::AtLeast),
@@ -358,7 +361,7 @@ const OPERATORS: [(&str, Operator); 4] = [
 
 const FIGURES: &str = "throughput, errors, ok, mean, max, p50 ... p99.99";
 
-/// Reads a condition.
+/// Parses a condition.
 pub(super) fn read(text: &str) -> Result<Condition, ConditionError> {
     let wrong = |at: usize, what: String| ConditionError {
         text: text.to_owned(),
@@ -389,7 +392,7 @@ pub(super) fn read(text: &str) -> Result<Condition, ConditionError> {
     })
 }
 
-/// What is compared; an error has its place in bytes.
+/// Parses the figure; an error carries its position in bytes.
 fn read_figure(name: &str, is_share: bool) -> Result<Figure, (usize, String)> {
     let start = name.len() - name.trim_start().len();
     let name = name.trim();
@@ -452,7 +455,7 @@ fn read_statistic(word: &str) -> Option<Statistic> {
     })
 }
 
-/// The limit in the unit of the figure.
+/// Parses the limit in the unit of the figure.
 fn read_limit(figure: Figure, text: &str) -> Result<f64, String> {
     let number = |text: &str| match Value::parse(text, ValueKind::Number) {
         Some(Value::Number(number)) if number >= 0.0 && number.is_finite() => Some(number),

@@ -1,21 +1,23 @@
-//! What there is to know of a load that several machines sent: which of them was lost, which was the limit, and whether their
-//! parts are the whole.
+//! Remarks on a load sent by several machines: which were lost, which were the bottleneck, and
+//! whether their parts add up to the whole.
 //!
-//! A machine that is the limit is one for the whole: what it could not send, nobody sent. Start at [`remarks`].
+//! A bottleneck on one machine limits the whole load: what it could not send, no other machine
+//! sent. Start at [`remarks`].
 
 use super::{MachineLimit, Remark};
 use speedwell_load::latency::OpenVerdict;
 use speedwell_model::load_run::{LoadPart, LoadRun};
 
-/// A network device that used more than this share of its speed may have been what was measured.
+/// A network device above this share of its speed may have limited the load.
 const LINK_FULL: f64 = 0.9;
-/// Generators that began further apart than this, or than a share of the load's length, sent another load for a while.
+/// Start times further apart than this, or than a share of the load's length, make the load differ
+/// from the requested one for a while.
 const APART_NS: u64 = 100_000_000;
 const APART_SHARE: f64 = 0.01;
-/// A clock that moved by more than this while the load was on, in nanoseconds, was set.
+/// A clock that drifted by more than this during the load, in nanoseconds, was set.
 const CLOCK_SET_NS: u64 = 100_000_000;
 
-/// What there is to know, the gravest first.
+/// Remarks, most severe first.
 pub(super) fn remarks(run: &LoadRun) -> Vec<Remark> {
     let parts = &run.parts;
     let mut remarks: Vec<Remark> = parts.iter().filter_map(lost).collect();
@@ -33,7 +35,7 @@ pub(super) fn remarks(run: &LoadRun) -> Vec<Remark> {
     remarks
 }
 
-/// The judgement of the whole, in which a machine that was late is not hidden by those that were not.
+/// Verdict on the whole load, in which punctual machines do not hide a late one.
 pub(super) fn with_latest(whole: OpenVerdict, parts: &[LoadPart]) -> OpenVerdict {
     let own = |part: &LoadPart| {
         let (own_lag_p99_ns, own_lag_limit_ns) = part.own_lag_p99_ns?;
@@ -63,7 +65,7 @@ fn lost(part: &LoadPart) -> Option<Remark> {
     })
 }
 
-/// Whether the parts that are there are the whole: every machine counts for itself, and so does their sum.
+/// Whether the parts add up to the whole: counts are kept per machine and for the total.
 fn unlike(run: &LoadRun) -> Option<Remark> {
     let there = || run.parts.iter().filter(|part| part.lost.is_none());
     there().next()?;

@@ -1,11 +1,11 @@
-//! What a load showed, and how far its figures may be trusted.
+//! Findings of a load, and how far its figures can be trusted.
 //!
-//! Decides which times are reported and which are refused, and what a reader must be warned of. It formats
-//! nothing. Start at [`analyse`] and [`LoadFindings`]; [`gate`] holds figures against limits.
+//! Decides which times are reported or refused, and what a reader must be warned about. Formats
+//! nothing. Start at [`analyse`] and [`LoadFindings`]; [`gate`] checks figures against limits.
 //!
-//! Times since sending (service) and times since the request was due (response) are never put
-//! together. A closed load has no response time: its clients send late when the server is slow, and
-//! so leave out the waits that users would have had (coordinated omission, G. Tene 2013).
+//! Times since sending (service) and times since the request was due (response) are never mixed. A
+//! closed load has no response time: its clients send late when the server is slow, and so omit the
+//! waits that users would have had (coordinated omission, G. Tene 2013).
 
 pub mod gate;
 mod machines;
@@ -27,69 +27,70 @@ use speedwell_load::outcomes::{ErrorClass, Imbalance};
 use speedwell_model::load_run::{LoadRun, PaceFacts};
 use times::Trust;
 
-/// What a load showed.
+/// Findings of one load.
 #[derive(Debug, Clone)]
 pub struct LoadFindings<'a> {
     /// What was requested and measured.
     pub run: &'a LoadRun,
-    /// Good answers per second.
+    /// Successful requests per second.
     pub throughput_per_s: Option<f64>,
     /// Bytes received and sent per second.
     pub bytes_per_s: Option<(f64, f64)>,
     /// Requests in flight.
     pub concurrency: Concurrency,
-    /// Whether an open load was the requested load.
+    /// Whether an open load matched the requested one.
     pub open: Option<OpenVerdict>,
     /// Percentiles, the principal quantity first.
     pub served: Vec<Served>,
     /// Spreads of the same quantities.
     pub spreads: Vec<Spread>,
-    /// Whether every request is accounted for; an imbalance is an error of the generator.
+    /// Whether every request is accounted for; an imbalance is a defect of the generator.
     pub balance: Result<(), Vec<Imbalance>>,
-    /// What the generator says of itself.
+    /// The generator's report about itself.
     pub generator: Generator,
     /// Fewest and most requests on one connection.
     pub per_connection: Option<(u64, u64)>,
-    /// Two halves that differ.
+    /// The two halves, if they differ.
     pub halves: Option<Halves>,
-    /// What a reader should know, the gravest first.
+    /// Remarks for the reader, most severe first.
     pub remarks: Vec<Remark>,
     trust: Trust,
 }
 
-/// Requests in flight on average, by Little's law.
+/// Mean number of requests in flight, by Little's law.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Concurrency {
-    /// Asked for; only a closed load without pauses has such a number.
+    /// Requested number; only a closed load without pauses has one.
     pub requested: Option<u32>,
     /// From sending to the last byte.
     pub effective: Option<f64>,
-    /// Connections that were being made, on average.
+    /// Mean number of connections being opened.
     pub connecting: Option<f64>,
-    /// Fewer were in flight than requested.
+    /// Whether fewer were in flight than requested.
     pub is_short: bool,
 }
 
-/// What the generator says of itself.
+/// The generator's report about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Generator {
-    /// Its threads, of all processes.
+    /// Number of threads over all processes.
     pub threads: usize,
-    /// Threads so busy that they may have been what was measured.
+    /// Number of threads so busy that they may have limited the load.
     pub bottlenecks: usize,
-    /// Share of the time that the busiest of them was busy.
+    /// Share of the time that the busiest thread was busy.
     pub busiest: f64,
-    /// Times per second that a thread was taken off its processor although it had work to do.
+    /// Involuntary context switches per second: a thread lost its processor although it had work to
+    /// do.
     pub switches_per_s: f64,
-    /// Time stamps of answers may be late by so much, because answers were read together.
+    /// Maximum delay of response timestamps, because responses were read in batches.
     pub late_by_ns: u64,
-    /// System calls for each request.
+    /// System calls per request.
     pub system_calls_per_request: Option<f64>,
-    /// Processor time for each request, in nanoseconds.
+    /// Processor time per request, in nanoseconds.
     pub cpu_ns_per_request: Option<f64>,
 }
 
-/// Judges a load.
+/// Analyzes a load.
 pub fn analyse(run: &LoadRun) -> LoadFindings<'_> {
     let measured = &run.measured;
     let open = measured.verdict();
@@ -118,7 +119,7 @@ pub fn analyse(run: &LoadRun) -> LoadFindings<'_> {
 }
 
 impl LoadFindings<'_> {
-    /// The quantity by which the load is judged, and of which requests it is.
+    /// Quantity and group of requests by which the load is judged.
     pub fn principal(&self) -> (Quantity, Group) {
         match self.open {
             Some(_) => (Quantity::Response, Group::All),
@@ -126,13 +127,13 @@ impl LoadFindings<'_> {
         }
     }
 
-    /// A quantile in millionths of the quantity by which the load is judged.
+    /// Quantile of the principal quantity, in millionths.
     pub fn principal_quantile(&self, ppm: u32) -> Option<ReportedTime> {
         let (quantity, group) = self.principal();
         self.quantile(quantity, group, ppm)
     }
 
-    /// A quantile in millionths; `None` where nothing was timed.
+    /// Quantile in millionths; `None` if nothing was timed.
     pub fn quantile(&self, quantity: Quantity, group: Group, ppm: u32) -> Option<ReportedTime> {
         let known = |served: &&Served| (served.quantity, served.group) == (quantity, group);
         let served = self.served.iter().find(known)?;
@@ -145,7 +146,7 @@ impl LoadFindings<'_> {
         }
     }
 
-    /// How often times of the principal quantity occurred; nothing where they are refused.
+    /// Histogram of the principal quantity; empty if its times are refused.
     pub fn bins(&self) -> Vec<Bin> {
         let (quantity, group) = self.principal();
         let refused = self
@@ -158,7 +159,7 @@ impl LoadFindings<'_> {
         }
     }
 
-    /// The spread of a quantity, if it was timed.
+    /// Spread of a quantity, if it was timed.
     pub fn spread(&self, quantity: Quantity, group: Group) -> Option<&Spread> {
         self.spreads
             .iter()
@@ -170,7 +171,7 @@ fn concurrency(run: &LoadRun) -> Concurrency {
     let measured = &run.measured;
     let latency = &measured.totals.latency;
     let requested = match run.requested.pace {
-        // Clients that pause have nothing in flight meanwhile, as they were told.
+        // Clients that think have no requests in flight meanwhile, by design.
         PaceFacts::Closed {
             concurrency,
             think_ns: 0,
@@ -195,7 +196,7 @@ fn generator(run: &LoadRun) -> Generator {
     let threads = &run.measured.threads;
     let sum = |of: fn(&ThreadReport) -> u64| threads.iter().map(of).sum::<u64>() as f64;
     let measured = &run.measured;
-    // Threads count from the start of the load, so the requests of the warm-up belong to them.
+    // Thread counters include the warm-up, so its requests count too.
     let requests = measured.totals.outcomes.attempts() + measured.warmup.outcomes.attempts();
     let for_each = |total: f64| (requests > 0 && total > 0.0).then(|| total / requests as f64);
     let elapsed_ns = threads.iter().map(|thread| thread.elapsed_ns).max();
@@ -220,8 +221,8 @@ fn generator(run: &LoadRun) -> Generator {
     }
 }
 
-/// Fewest and most requests on one connection. A thread all of whose connections were cut short by the
-/// end knows no fewest.
+/// Fewest and most requests on one connection. A thread whose connections were all cut off by the
+/// end of the load has no minimum.
 fn per_connection(threads: &[ThreadReport]) -> Option<(u64, u64)> {
     let most = threads.iter().map(|thread| thread.most_requests).max()?;
     let known = |thread: &&ThreadReport| (1..=most).contains(&thread.fewest_requests);
@@ -232,7 +233,7 @@ fn per_connection(threads: &[ThreadReport]) -> Option<(u64, u64)> {
     (most > 0).then(|| (fewest.min().unwrap_or(most), most))
 }
 
-/// What can be compared between the halves of a load.
+/// Quantity to compare between the halves of a load.
 fn course(run: &LoadRun) -> Option<Course> {
     match &run.requested.pace {
         PaceFacts::Closed { .. } => Some(Course::Throughput),
@@ -246,11 +247,11 @@ fn course(run: &LoadRun) -> Option<Course> {
     }
 }
 
-/// Share of the requests from which on a generator that was interrupted counts as disturbed: those that
-/// it met are then enough to be the 99th percentile.
+/// Share of requests from which a preempted generator counts as disturbed: the affected requests
+/// are then enough to determine the 99th percentile.
 const DISTURBED_SHARE: f64 = 0.01;
 
-/// Everything there is to know, the gravest first.
+/// All remarks, most severe first.
 fn remarks(findings: &LoadFindings<'_>) -> Vec<Remark> {
     let mut remarks: Vec<Remark> = Vec::new();
     if let Err(wrong) = &findings.balance {
@@ -265,7 +266,7 @@ fn remarks(findings: &LoadFindings<'_>) -> Vec<Remark> {
     remarks
 }
 
-/// Whether it was the requested load.
+/// Remarks on whether the load was the requested one.
 fn of_load(findings: &LoadFindings<'_>) -> Vec<Remark> {
     let measured = &findings.run.measured;
     let mut remarks = Vec::new();
@@ -301,7 +302,7 @@ fn of_load(findings: &LoadFindings<'_>) -> Vec<Remark> {
     remarks
 }
 
-/// The outcome of the requests.
+/// Remarks on the outcome of the requests.
 fn of_requests(findings: &LoadFindings<'_>) -> Vec<Remark> {
     let counts = &findings.run.measured.totals.outcomes;
     let mut remarks = Vec::new();
@@ -337,11 +338,11 @@ fn of_requests(findings: &LoadFindings<'_>) -> Vec<Remark> {
     remarks
 }
 
-/// Whether the generator measured itself.
+/// Remarks on whether the generator measured itself.
 fn of_generator(findings: &LoadFindings<'_>) -> Vec<Remark> {
     let generator = &findings.generator;
     let mut remarks = Vec::new();
-    // A generator that never sleeps is always busy; that was requested.
+    // A generator that polls is always busy, as requested.
     if generator.bottlenecks > 0 && !findings.run.requested.busy_polls {
         remarks.push(Remark::GeneratorBound {
             bottlenecks: generator.bottlenecks,
@@ -359,7 +360,7 @@ fn of_generator(findings: &LoadFindings<'_>) -> Vec<Remark> {
     remarks
 }
 
-/// Share of the requests that a switch can have met: each meets those that are in flight.
+/// Share of the requests that context switches can have affected: each affects those in flight.
 fn disturbed(findings: &LoadFindings<'_>) -> f64 {
     let rate = findings.throughput_per_s.unwrap_or(0.0);
     let under_way = findings.concurrency.effective.unwrap_or(0.0).max(1.0);
@@ -370,10 +371,10 @@ fn disturbed(findings: &LoadFindings<'_>) -> f64 {
     }
 }
 
-/// A count, and the remark to make of it where it is not 0.
+/// A count, and the remark to make if it is not 0.
 type CountedRemark = (u64, fn(u64) -> Remark);
 
-/// What the answers were like.
+/// Remarks on the responses.
 fn of_answers(findings: &LoadFindings<'_>) -> Vec<Remark> {
     let account = &findings.run.measured.totals;
     let (replies, counts) = (&account.replies, &account.outcomes);

@@ -1,178 +1,178 @@
-//! What a reader of a load's figures must or should know, as figures; `report` finds the words.
+//! Remarks for readers of a load's figures, as plain data; `report` formats them.
 //!
-//! Also decides whether a load went on as it began. A server that warms up, fills a cache, leaks or throttles gives one
-//! figure in the first half and another in the second; the figure for the whole is then of neither. This is a hint, no
-//! test: the intervals of one load depend on each other.
+//! Also decides whether a load was steady. A server that warms up, fills a cache, leaks or
+//! throttles performs differently in each half, and the overall figure then describes neither. This
+//! is a hint, not a test: the intervals of one load are not independent.
 
 use speedwell_load::latency::OpenVerdict;
 use speedwell_load::measured::{Measured, Tick};
 use speedwell_load::outcomes::{ErrorClass, Imbalance};
 
-/// How much a remark weighs.
+/// Severity of a remark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
-    /// An error of the generator itself: no figure can be trusted.
+    /// A defect of the generator itself: no figure can be trusted.
     Wrong,
-    /// The figures are not what they seem.
+    /// The figures may be misleading.
     Warning,
-    /// Good to know.
+    /// Worth knowing.
     Note,
 }
 
-/// Why a machine may have been what was measured.
+/// Why a machine may have been the bottleneck.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MachineLimit {
-    /// A thread of it had no time to spare: the share of the time that it was busy.
+    /// One of its threads was saturated: the share of the time that it was busy.
     Busy(f64),
-    /// It was late itself, at the 99th percentile, and what that may be at most, in nanoseconds.
+    /// It sent late: its own 99th percentile and the limit, in nanoseconds.
     Late(u64, u64),
-    /// A network device was full: the share of its speed.
+    /// A network device was saturated: the share of its speed.
     Link(f64),
 }
 
-/// What there is to know.
+/// A remark on a load.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Remark {
     /// The counts of outcomes do not add up.
     Imbalance(Vec<Imbalance>),
-    /// What the machines of a load counted is not what they counted together.
+    /// The counts of the machines do not add up to the total.
     PartsUnlike {
         /// The sum of their counts.
         parts: u64,
-        /// The count of the whole.
+        /// The total.
         whole: u64,
     },
-    /// A machine that sent a part of the load was lost, and the others were stopped.
+    /// A machine that sent part of the load was lost, and the others were stopped.
     MachineLost {
-        /// Its name.
+        /// Name of the machine.
         machine: String,
         /// How it ended.
         why: String,
-        /// Requests that it had attempted at its last look.
+        /// Requests attempted at its last report.
         attempted: u64,
-        /// When that was, in nanoseconds from the start of the load.
+        /// Time of that report, in nanoseconds from the start of the load.
         at_ns: u64,
     },
-    /// A machine may have been what was measured.
+    /// A machine may have been the bottleneck.
     MachineLimited {
-        /// Its name.
+        /// Name of the machine.
         machine: String,
         /// Why.
         limit: MachineLimit,
     },
-    /// Machines did not begin together.
+    /// Machines did not start together.
     StartsApart {
-        /// From the first to the last, in nanoseconds.
+        /// From the first to the last start, in nanoseconds.
         ns: u64,
     },
-    /// The clock of a machine was set in the course of the load.
+    /// The clock of a machine was set during the load.
     ClockSet {
-        /// Its name.
+        /// Name of the machine.
         machine: String,
-        /// By how much it moved against ours, in nanoseconds.
+        /// Drift against the local clock, in nanoseconds.
         drift_ns: i64,
     },
-    /// No request was answered well.
+    /// No request succeeded.
     NothingAnswered,
-    /// It was interrupted.
+    /// The load was interrupted.
     Interrupted,
-    /// Times are refused, because the generator was late by itself.
+    /// Times are refused because the generator itself was late.
     GeneratorLimited(OpenVerdict),
-    /// The tail is refused, because too few of the due requests were sent.
+    /// The tail is refused because too few of the due requests were sent.
     RateMissed(OpenVerdict),
     /// Fewer requests were in flight than requested.
     ConcurrencyShort {
-        /// Asked for.
+        /// Requested number.
         requested: u32,
-        /// Under way on average.
+        /// Mean number in flight.
         effective: f64,
-        /// Connections being made, on average.
+        /// Mean number of connections being opened.
         connecting: f64,
     },
-    /// Threads of the generator may have been what was measured.
+    /// Threads of the generator may have been the bottleneck.
     GeneratorBound {
-        /// So many.
+        /// Number of saturated threads.
         bottlenecks: usize,
-        /// Of so many.
+        /// Number of threads.
         threads: usize,
-        /// Share of the time that the busiest was busy.
+        /// Share of the time that the busiest thread was busy.
         busiest: f64,
     },
-    /// An open load needed more connections than it may have.
+    /// An open load needed more connections than allowed.
     ConnectionsCapped {
-        /// So many it had.
+        /// The limit.
         most: u32,
     },
-    /// Requests that failed.
+    /// Requests failed.
     Failed {
-        /// How many.
+        /// Number of failed requests.
         count: u64,
-        /// Of how many.
+        /// Number of requests.
         of: u64,
-        /// The most frequent way.
+        /// Most frequent error.
         class: ErrorClass,
     },
-    /// Answers with another status than 2xx that count as good, because it was requested.
+    /// Responses with a status other than 2xx that count as successful, as requested.
     Accepted {
-        /// How many.
+        /// Number of responses.
         count: u64,
     },
     /// Requests that were due but not sent, or sent but not answered at the end.
     Unfinished {
         /// Due, but never sent.
         unsent: u64,
-        /// Sent, without an end.
+        /// Sent, but not finished.
         in_flight: u64,
         /// Given up by the generator.
         cancelled: u64,
     },
-    /// Two halves differ.
+    /// The two halves differ.
     Unsteady(Halves),
     /// Other programs disturbed the generator.
     Disturbed {
-        /// Switches per second, over all threads.
+        /// Context switches per second, over all threads.
         switches_per_s: f64,
-        /// Share of the requests that were in flight at a switch, at most.
+        /// Maximum share of requests that were in flight during a switch.
         share: f64,
     },
-    /// Bodies of good answers differ in length.
+    /// Bodies of successful responses differ in length.
     LengthsVary {
-        /// The shortest body in bytes.
+        /// Shortest body in bytes.
         least: u64,
-        /// The longest body in bytes.
+        /// Longest body in bytes.
         greatest: u64,
     },
-    /// Answers that state their length in two ways.
+    /// Responses that state their length in two ways.
     DoubtfulFraming {
-        /// How many.
+        /// Number of responses.
         count: u64,
     },
-    /// Connections given up because bytes came that nobody had requested.
+    /// Connections closed because of unrequested bytes.
     StrayBytes {
-        /// How many.
+        /// Number of connections.
         count: u64,
     },
-    /// Requests that were sent again.
+    /// Requests were retried.
     Retried {
-        /// How many.
+        /// Number of retries.
         count: u64,
     },
-    /// Answers before the answer.
+    /// Interim (1xx) responses.
     Interim {
-        /// How many.
+        /// Number of responses.
         count: u64,
     },
-    /// Connections were not used again although they might have been.
+    /// Connections that could have been reused were not.
     NotReusable {
-        /// Good answers whose server closed the connection.
+        /// Successful responses after which the server closed the connection.
         count: u64,
-        /// Good answers.
+        /// Successful responses.
         of: u64,
     },
 }
 
 impl Remark {
-    /// How much it weighs.
+    /// Severity of the remark.
     pub fn weight(&self) -> Weight {
         match self {
             Remark::Imbalance(_) | Remark::PartsUnlike { .. } => Weight::Wrong,
@@ -202,38 +202,39 @@ impl Remark {
     }
 }
 
-/// Intervals that each half must have, so that a single pause does not look like a course.
+/// Minimum number of intervals per half, so that a single pause does not look like drift.
 const FEWEST: usize = 10;
 
-/// Halves that differ by less than this share count as alike.
+/// Halves that differ by less than this share count as equal.
 const ALIKE: f64 = 0.05;
 
-/// And by so many standard errors of their difference. Three instead of the usual two, because
-/// intervals that follow each other are more alike than independent ones.
+/// Minimum difference in standard errors. Three instead of the usual two, because successive
+/// intervals are correlated.
 const ERRORS: f64 = 3.0;
 
-/// What is compared.
+/// Quantity compared between halves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Course {
-    /// Good answers per second.
+    /// Successful requests per second.
     Throughput,
-    /// The median of the service time, in nanoseconds.
+    /// Median service time, in nanoseconds.
     Median,
 }
 
 /// Two halves that differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Halves {
-    /// What was compared.
+    /// Quantity compared.
     pub course: Course,
-    /// Its mean over the first half.
+    /// Mean over the first half.
     pub first: f64,
-    /// Its mean over the second half.
+    /// Mean over the second half.
     pub second: f64,
 }
 
-/// The halves of a load, if they differ. Of an open load the throughput is given by its schedule, so
-/// the median is compared; with a schedule that changes nothing is.
+/// Compares the halves of a load; returns them if they differ. The schedule of an open load
+/// determines its throughput, so the median is compared instead; with a varying schedule, nothing
+/// is.
 pub(super) fn halves(measured: &Measured, course: Course) -> Option<Halves> {
     let interval_ns = measured.timeline.interval_ns;
     let per_second = 1e9 / interval_ns as f64;
@@ -256,7 +257,7 @@ pub(super) fn halves(measured: &Measured, course: Course) -> Option<Halves> {
     })
 }
 
-/// The intervals after the warm-up that were over when the load ended.
+/// Complete intervals after the warm-up.
 pub(super) fn whole_ticks(measured: &Measured) -> &[Tick] {
     let timeline = &measured.timeline;
     let whole = measured.elapsed_ns.checked_div(timeline.interval_ns);
@@ -264,7 +265,7 @@ pub(super) fn whole_ticks(measured: &Measured) -> &[Tick] {
     &ticks[..ticks.len().min(whole.unwrap_or(0) as usize)]
 }
 
-/// Mean and standard error of the mean.
+/// Mean and its standard error.
 fn moments(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;

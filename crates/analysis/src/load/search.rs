@@ -1,5 +1,6 @@
-//! Loads of several rates or of several levels of concurrency: which of them belong together, which rates the server
-//! kept, what each level showed beside its throughput, and what is loaded next. Start at [`rates`] and [`levels`].
+//! Loads at several rates or levels of concurrency: which belong together, which rates the server
+//! sustained, what each level showed besides throughput, and what to load next. Start at [`rates`]
+//! and [`levels`].
 
 pub use rate_search::{Answer as RateAnswer, Next as NextRate, Rules as RateRules};
 
@@ -14,59 +15,60 @@ use speedwell_load::measured::Measured;
 use speedwell_model::load_run::{LoadRun, PaceFacts};
 use speedwell_stats::rate_search::{self, Trial};
 
-/// So many tries of one rate with a late generator are more than passing disturbances.
+/// Number of attempts at one rate with a late generator that rules out a passing disturbance.
 const MOST_LATE: usize = 4;
 
-/// Loads of one address at several rates.
+/// Loads of one target at several rates.
 #[derive(Debug, Clone)]
 pub struct Rates {
-    /// What was loaded.
+    /// Label of the target.
     pub label: String,
-    /// The trials, by rate and in the order of their execution.
+    /// Attempts by rate, then in execution order.
     pub tries: Vec<RateTry>,
-    /// The highest rate that was kept, and the lowest that was not, as far as the generator was in time.
+    /// Highest rate sustained and lowest rate missed, ignoring attempts with a late generator.
     pub answer: RateAnswer,
-    /// The lowest rate that the generator could not send in time however often it tried. The server may keep that and
-    /// more, so the highest rate is not known.
+    /// Lowest rate that the generator repeatedly failed to send in time. The server may sustain it
+    /// and more, so the highest sustained rate is unknown.
     pub refused_at: Option<f64>,
-    /// Other programs took the processor from the generator in every try of the two rates that bound the answer. They
-    /// took it from a server on the same machine as well, which may keep more without them.
+    /// Whether other programs preempted the generator in every attempt at the two rates that bound
+    /// the answer. A server on the same machine was affected, too, and may sustain more without
+    /// them.
     pub is_disturbed: bool,
 }
 
-/// One load of a rate.
+/// One load at a rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RateTry {
-    /// Requests per second that were due.
+    /// Requests due per second.
     pub rate: f64,
-    /// Share of them that was sent.
+    /// Share of the due requests that was sent.
     pub sent: f64,
-    /// Share of them that was answered well in time.
+    /// Share of the due requests that succeeded in time.
     pub answered: f64,
-    /// 50th and 99th percentile of response time in nanoseconds, as far as they are reported.
+    /// 50th and 99th percentiles of response time in nanoseconds, if reported.
     pub p50_ns: Option<f64>,
     /// See [`RateTry::p50_ns`].
     pub p99_ns: Option<f64>,
-    /// Why the rate counts as missed; `None` if it was kept.
+    /// Why the rate counts as missed; `None` if it was sustained.
     pub missed: Option<Missed>,
-    /// Other programs took the processor from the generator ([`Remark::Disturbed`]).
+    /// Whether other programs preempted the generator ([`Remark::Disturbed`]).
     pub is_disturbed: bool,
 }
 
 /// Why a rate counts as missed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Missed {
-    /// The generator was late by itself: this says nothing of the server.
+    /// The generator itself was late, which says nothing about the server.
     Generator,
     /// Fewer than 98 % of the due requests were sent.
     Unsent,
-    /// Fewer than 98 % of the due requests were answered well in time.
+    /// Fewer than 98 % of the due requests succeeded in time.
     Unanswered,
-    /// A limit was not kept: its words.
+    /// A limit was not kept; holds the condition.
     Limit(String),
 }
 
-/// The loads that were carried out at several rates, address by address, held against `conditions`.
+/// Groups the loads at constant rates by target and checks them against `conditions`.
 pub fn rates(loads: &[LoadFindings<'_>], conditions: &[Condition]) -> Vec<Rates> {
     let labels = distinct(loads.iter().map(|load| load.run.label.as_str()));
     let of_label = |label: &&str| {
@@ -89,7 +91,7 @@ pub fn rates(loads: &[LoadFindings<'_>], conditions: &[Condition]) -> Vec<Rates>
     labels.iter().filter_map(of_label).collect()
 }
 
-/// Which rate is tried next.
+/// Determines the next rate to try.
 pub fn next_rate(
     loads: &[LoadFindings<'_>],
     conditions: &[Condition],
@@ -103,7 +105,7 @@ pub fn next_rate(
     }
 }
 
-/// What the tries say of the server. Those with a late generator say nothing of it.
+/// Trials that describe the server. Attempts with a late generator do not.
 fn trials(tries: &[RateTry]) -> Vec<Trial> {
     let trial = |one: &RateTry| Trial {
         rate: one.rate,
@@ -117,8 +119,8 @@ fn is_late(one: &RateTry) -> bool {
     one.missed == Some(Missed::Generator)
 }
 
-/// Whether the rates that bound an answer were disturbed. Where a rate is missed, so many requests are in flight that
-/// any interruption meets many of them; at the rate that is kept, only frequent ones do.
+/// Whether the rates that bound an answer were disturbed. At a missed rate so many requests are in
+/// flight that any preemption affects many of them; at a sustained rate only frequent ones do.
 fn is_disturbed(tries: &[RateTry], answer: RateAnswer) -> bool {
     let bounds = [answer.kept.or(answer.missed), answer.missed];
     bounds.iter().all(|bound| {
@@ -129,7 +131,7 @@ fn is_disturbed(tries: &[RateTry], answer: RateAnswer) -> bool {
     })
 }
 
-/// The lowest rate of which there were so many tries with a late generator that it was no passing disturbance.
+/// Lowest rate with enough late attempts of the generator to rule out a passing disturbance.
 fn refused_at(tries: &[RateTry]) -> Option<f64> {
     let late_at = |rate: f64| {
         let of_rate = tries.iter().filter(|one| one.rate == rate);
@@ -141,7 +143,7 @@ fn refused_at(tries: &[RateTry]) -> Option<f64> {
         .min_by(f64::total_cmp)
 }
 
-/// The one constant rate of a load.
+/// Rate of a load with a single constant rate.
 fn rate(run: &LoadRun) -> Option<f64> {
     match &run.requested.pace {
         PaceFacts::Open { stages, .. } => match &stages[..] {
@@ -152,7 +154,7 @@ fn rate(run: &LoadRun) -> Option<f64> {
     }
 }
 
-/// A load as a trial; one that was ended early is none.
+/// Converts a load to an attempt; `None` if it ended early.
 fn one_try(load: &LoadFindings<'_>, conditions: &[Condition]) -> Option<RateTry> {
     let rate = rate(load.run)?;
     let verdict = load.open?;
@@ -188,9 +190,9 @@ fn one_try(load: &LoadFindings<'_>, conditions: &[Condition]) -> Option<RateTry>
     })
 }
 
-/// Good answers that came in time, as a share of the requests that were due. Some are on their way when a load
-/// ends, however well the server keeps up: as many as come during the shortest service time, which a queue
-/// does not lengthen, and the one that is due at the end.
+/// Share of the due requests that succeeded in time. Even if the server keeps up, some requests are
+/// still in flight when a load ends: those due within the shortest service time, which a queue does
+/// not lengthen, and the one due at the end.
 fn answered(load: &LoadFindings<'_>, rate: f64) -> f64 {
     let least = load.spread(Quantity::Service, Group::Ok);
     let least_s = least.map_or(0.0, |spread| spread.least_ns as f64 / 1e9);
@@ -203,7 +205,7 @@ fn answered(load: &LoadFindings<'_>, rate: f64) -> f64 {
     }
 }
 
-/// The first limit that the load does not keep.
+/// First limit that the load does not keep.
 fn limit(load: &LoadFindings<'_>, conditions: &[Condition]) -> Option<Missed> {
     let loads = std::slice::from_ref(load);
     let judged = gate::judge(conditions, loads);
@@ -211,7 +213,7 @@ fn limit(load: &LoadFindings<'_>, conditions: &[Condition]) -> Option<Missed> {
         .iter()
         .find(|row| row.answer != gate::Answer::Passed)?;
     match failed.answer {
-        // The generator's own lateness would decide.
+        // Here the generator's own lateness would decide.
         gate::Answer::Unknown(Unknown::Range | Unknown::Refused(Refusal::GeneratorLimited)) => {
             Some(Missed::Generator)
         }
@@ -219,51 +221,51 @@ fn limit(load: &LoadFindings<'_>, conditions: &[Condition]) -> Option<Missed> {
     }
 }
 
-/// At a level with more failures than this share the server no longer does the work that is counted.
+/// Share of failed requests above which the server no longer does the work being counted.
 const MOST_FAILED: f64 = 0.01;
 
-/// Where every level was loaded only once, its course is cut into so many windows.
+/// Number of windows that replace visits if each level was loaded only once.
 const WINDOWS: usize = 5;
 
-/// Loads of one address at several levels.
+/// Loads of one target at several levels of concurrency.
 #[derive(Debug, Clone)]
 pub struct Levels {
-    /// What was loaded.
+    /// Label of the target.
     pub label: String,
-    /// The levels in ascending order, spoilt ones too.
+    /// Levels in ascending order, including spoilt ones.
     pub passes: Vec<Pass>,
-    /// What they show together; `None` if no level counts.
+    /// Joint result; `None` if no level counts.
     pub scaling: Option<Scaling>,
-    /// Levels were loaded once each, and their windows stand for visits.
+    /// Whether each level was loaded only once, so that windows stand for visits.
     pub is_windowed: bool,
 }
 
-/// All visits of one level.
+/// All visits at one level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pass {
-    /// Requests in flight, as requested.
+    /// Requested number of requests in flight.
     pub concurrency: u32,
-    /// Loads of this level.
+    /// Number of loads at this level.
     pub visits: usize,
-    /// Good answers per second, mean of the visits.
+    /// Successful requests per second, averaged over visits.
     pub throughput_per_s: f64,
-    /// Median of the visits' medians and 99th percentiles of service time, in nanoseconds.
+    /// Median over visits of the median and 99th percentile of service time, in nanoseconds.
     pub p50_ns: Option<f64>,
     /// See [`Pass::p50_ns`].
     pub p99_ns: Option<f64>,
-    /// Requests in flight on average.
+    /// Mean number of requests in flight.
     pub effective: Option<f64>,
-    /// Requests that failed, and all.
+    /// Number of failed requests and of all requests.
     pub failed: (u64, u64),
     /// Share of the time that the busiest thread of the generator was busy.
     pub busiest: f64,
-    /// Threads of the generator were so busy that they may be what was measured.
+    /// Whether threads of the generator were so busy that they may have limited the load.
     pub is_generator_bound: bool,
-    /// So many requests failed that the level does not count, and the search ended below it.
+    /// Whether so many requests failed that the level does not count; the search ended below it.
     pub is_spoilt: bool,
 }
 
-/// The loads that were carried out at several levels of concurrency, address by address.
+/// Groups the loads at several levels of concurrency by target.
 pub fn levels(loads: &[LoadFindings<'_>]) -> Vec<Levels> {
     let labels = distinct(loads.iter().map(|load| load.run.label.as_str()));
     let of_label = |label: &&str| {
@@ -285,12 +287,12 @@ pub fn levels(loads: &[LoadFindings<'_>]) -> Vec<Levels> {
     labels.iter().filter_map(of_label).collect()
 }
 
-/// Which level of an address is loaded next.
+/// Determines the next level to load for a target.
 pub fn next(runs: &[&LoadRun], rules: &Rules) -> Next {
     scaling::next(&throughputs(runs), rules)
 }
 
-/// A load that was ended early says nothing of its level.
+/// Whether a load ran to its end; otherwise it says nothing about its level.
 fn is_whole(run: &LoadRun) -> bool {
     !run.is_partial && !run.measured.is_interrupted
 }
@@ -332,7 +334,8 @@ fn is_spoilt(measured: &Measured) -> bool {
     counts.all_errors() as f64 > MOST_FAILED * counts.attempts() as f64
 }
 
-/// Good answers per second in windows of equal length after the warm-up; the whole where it is too short.
+/// Successful requests per second in windows of equal length after the warm-up; the whole load if
+/// it is too short.
 fn windows(measured: &Measured) -> Vec<f64> {
     let ticks = whole_ticks(measured);
     let length = ticks.len() / WINDOWS;
@@ -374,7 +377,7 @@ fn pass(concurrency: u32, loads: &[&LoadFindings<'_>]) -> Pass {
     }
 }
 
-/// The median over visits of a quantile in millionths.
+/// Median over visits of a quantile, given in millionths.
 fn median_time(loads: &[&LoadFindings<'_>], ppm: u32) -> Option<f64> {
     let times = loads
         .iter()

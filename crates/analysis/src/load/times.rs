@@ -1,9 +1,10 @@
-//! The times of a load: which quantities, of which requests, and how far they are to be trusted when the generator itself
-//! was late.
+//! Times of a load: which quantities, of which requests, and how far they can be trusted if the
+//! generator itself was late.
 //!
-//! The generator knows its own lateness with every request. From when a request was due is the longest that its
-//! response took, and that less the lateness the shortest. Where the two distributions agree there is one figure,
-//! where they do not there is a range, and a range that says nothing is refused. Start at [`served`] and [`Trust`].
+//! The generator records its own lateness for every request. The time since a request was due is an
+//! upper bound of its response time; minus the lateness, it is a lower bound. If both distributions
+//! agree, one figure is reported; if not, a range, and a range that is too wide is refused. Start
+//! at [`served`] and [`Trust`].
 
 use speedwell_load::latency::{
     AB_PERCENTS, Bin, ByOutcome, OpenTimes, OpenVerdict, Outcome, Quantile, ServiceTimes, Timed,
@@ -12,16 +13,16 @@ use speedwell_load::latency::{
 use speedwell_load::measured::Latency;
 use speedwell_model::load_run::LoadRun;
 
-/// The percentiles that are reported, in millionths: ab's, and two further nines before the maximum.
+/// Reported percentiles in millionths: those of ab, plus two more nines before the maximum.
 pub const PERCENTILES_PPM: [u32; AB_PERCENTS.len() + 2] = [
     500_000, 660_000, 750_000, 800_000, 900_000, 950_000, 980_000, 990_000, 999_000, 999_900,
     1_000_000,
 ];
 
-/// What is timed.
+/// A timed quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Quantity {
-    /// Making a connection.
+    /// Opening a connection.
     Connect,
     /// From sending to the first byte.
     FirstByte,
@@ -34,7 +35,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// The name in files and conditions.
+    /// Name in files and conditions.
     pub fn name(self) -> &'static str {
         match self {
             Quantity::Connect => "connect",
@@ -45,7 +46,7 @@ impl Quantity {
         }
     }
 
-    /// Every quantity.
+    /// All quantities.
     pub const ALL: [Quantity; 5] = [
         Quantity::Connect,
         Quantity::FirstByte,
@@ -55,17 +56,17 @@ impl Quantity {
     ];
 }
 
-/// Of which requests.
+/// A group of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
-    /// Those that were answered well.
+    /// Successful requests.
     Ok,
-    /// All, with lower bounds for those without an end.
+    /// All requests, with lower bounds for unfinished ones.
     All,
 }
 
 impl Group {
-    /// The name in files.
+    /// Name in files.
     pub fn name(self) -> &'static str {
         match self {
             Group::Ok => "ok",
@@ -77,30 +78,30 @@ impl Group {
 /// Why a time is not reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The generator was late by itself, so the times are partly its own.
+    /// The generator itself was late, which distorts the times.
     GeneratorLimited,
-    /// Too few of the due requests were sent to know the tail.
+    /// Too few of the due requests were sent to determine the tail.
     RateMissed,
 }
 
 /// A time that is reported or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportedTime {
-    /// Known, or known to be at least so long.
+    /// An exact value or a lower bound.
     Time(Quantile),
-    /// Known to lie between the two: what the generator itself was late by is in the longer one only.
+    /// The time lies between two bounds: only the upper one includes the generator's own lateness.
     Range {
-        /// Less the generator's own lateness with each request.
+        /// Without the generator's lateness for each request.
         low: Quantile,
-        /// From when each request was due.
+        /// Since each request was due.
         high: Quantile,
     },
-    /// Measured, but not to be trusted.
+    /// Measured, but untrustworthy.
     Refused(Refusal),
 }
 
 impl ReportedTime {
-    /// The time in nanoseconds from when requests were due, unless it is refused.
+    /// The time since requests were due in nanoseconds, unless refused.
     pub fn longest_ns(self) -> Option<u64> {
         match self {
             ReportedTime::Time(time) => Some(time.ns),
@@ -110,29 +111,30 @@ impl ReportedTime {
     }
 }
 
-/// The percentiles of one quantity, of one group of requests.
+/// Percentiles of one quantity and group of requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Served {
-    /// What was timed.
+    /// Quantity.
     pub quantity: Quantity,
-    /// Of which requests.
+    /// Group of requests.
     pub group: Group,
-    /// How many values there are.
+    /// Number of values.
     pub count: u64,
-    /// Those of them that were not over when the load ended.
+    /// Number of values from requests still unfinished when the load ended.
     pub lower_bounds: u64,
-    /// One entry for each of [`PERCENTILES_PPM`].
+    /// One entry per [`PERCENTILES_PPM`].
     pub percentiles: Vec<ReportedTime>,
-    /// Percentages and times in nanoseconds to draw a line through, without what is refused.
+    /// Points of a chart line: percentages and times in nanoseconds, without refused ones.
     pub curve: Vec<(f64, u64)>,
 }
 
-/// Points of a curve, and the nines at which it ends if there are as many values: 99.999 %.
+/// Number of points of a curve, and the maximum number of nines if there are enough values:
+/// 99.999 %.
 const CURVE_POINTS: u32 = 60;
 const MOST_NINES: f64 = 5.0;
 
-/// Shares in millionths, equally far from each other when drawn by nines. Beyond the last but one
-/// value there is only the greatest, which is no percentile.
+/// Shares in millionths, evenly spaced on a scale of nines. They end at the last but one value;
+/// beyond it there is only the maximum, which is no percentile.
 fn curve_ppm(count: u64) -> Vec<u32> {
     let nines = (count as f64).log10().min(MOST_NINES);
     let at = |point: u32| nines * f64::from(point) / f64::from(CURVE_POINTS);
@@ -140,38 +142,38 @@ fn curve_ppm(count: u64) -> Vec<u32> {
     (0..=CURVE_POINTS).map(ppm).collect()
 }
 
-/// The spread of one quantity, of one group of requests. Times are in nanoseconds.
+/// Spread of one quantity and group of requests. Times are in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spread {
-    /// What was timed.
+    /// Quantity.
     pub quantity: Quantity,
-    /// Of which requests.
+    /// Group of requests.
     pub group: Group,
-    /// How many values there are.
+    /// Number of values.
     pub count: u64,
-    /// Those of them that were not over when the load ended: if there are any, mean and greatest
-    /// are lower bounds.
+    /// Number of values from requests still unfinished when the load ended; if any, mean and
+    /// maximum are lower bounds.
     pub lower_bounds: u64,
-    /// The shortest.
+    /// Minimum.
     pub least_ns: u64,
-    /// The mean.
+    /// Mean.
     pub mean_ns: f64,
-    /// The mean less the generator's own lateness, where that makes a difference.
+    /// Mean without the generator's own lateness, if that differs.
     pub low_mean_ns: Option<f64>,
-    /// Standard deviation of a sample.
+    /// Sample standard deviation.
     pub deviation_ns: Option<f64>,
-    /// The median.
+    /// Median.
     pub median: ReportedTime,
-    /// The longest.
+    /// Maximum.
     pub greatest: ReportedTime,
-    /// Why what depends on all times, such as the mean, is not reported.
+    /// Why figures that depend on all times, such as the mean, are not reported.
     pub refusal: Option<Refusal>,
 }
 
-/// The same times less the generator's own lateness, where that is a quantity of its own.
+/// The same times without the generator's own lateness, if recorded separately.
 pub(super) type Low<'a> = Option<&'a Values>;
 
-/// The times of one quantity, of one group of requests.
+/// Times of one quantity and group of requests.
 #[derive(Debug, Clone, Copy)]
 struct Times<'a> {
     quantity: Quantity,
@@ -180,8 +182,8 @@ struct Times<'a> {
     low: Low<'a>,
 }
 
-/// Shows all times of a load. The principal ones, by which the load is judged, come first: what users of an open load
-/// would have waited, whatever the outcome of their requests; else what good answers took.
+/// Visits all times of a load, the principal ones first. For an open load, these are the waits that
+/// users would have had, whatever the outcome; else the service times of successful requests.
 fn visit(run: &LoadRun, mut see: impl FnMut(Times)) {
     let mut see = |quantity, group, values: &Values, low: Low| {
         see(Times {
@@ -228,7 +230,7 @@ fn visit_sent<T: Timed>(
     see(Quantity::FirstByte, Group::Ok, &ok.first_byte, None);
 }
 
-/// The percentiles of a load.
+/// Percentiles of a load.
 pub(super) fn served(run: &LoadRun, trust: &Trust) -> Vec<Served> {
     let mut all = Vec::new();
     visit(run, |times| {
@@ -254,7 +256,7 @@ pub(super) fn served(run: &LoadRun, trust: &Trust) -> Vec<Served> {
     all
 }
 
-/// The spreads of a load.
+/// Spreads of a load.
 pub(super) fn spreads(run: &LoadRun, trust: &Trust) -> Vec<Spread> {
     let mut all = Vec::new();
     visit(run, |times| all.extend(spread(times, trust)));
@@ -286,7 +288,7 @@ fn spread(times: Times, trust: &Trust) -> Option<Spread> {
     })
 }
 
-/// What `read` makes of the times of one quantity and group, if the load has them.
+/// Applies `read` to the times of one quantity and group, if the load has them.
 fn find<T>(
     run: &LoadRun,
     wanted: (Quantity, Group),
@@ -301,12 +303,12 @@ fn find<T>(
     found
 }
 
-/// The bins of one quantity and group.
+/// Histogram of one quantity and group.
 pub(super) fn bins(run: &LoadRun, wanted: (Quantity, Group)) -> Vec<Bin> {
     find(run, wanted, |times| times.values.bins().collect()).unwrap_or_default()
 }
 
-/// One quantile of one quantity and group; `None` without values.
+/// Quantile of one quantity and group; `None` without values.
 pub(super) fn quantile_of(
     run: &LoadRun,
     trust: &Trust,
@@ -320,14 +322,14 @@ pub(super) fn quantile_of(
     find(run, wanted, quantile_of).flatten()
 }
 
-/// From here on a percentile belongs to the tail, which a load that missed its rate does not tell.
+/// Percentile from which the tail begins, which a load that missed its rate cannot determine.
 const TAIL_PPM: u32 = 990_000;
 
-/// What is known of a load's own lateness.
+/// How far a load's own lateness affects its times.
 #[derive(Debug, Clone)]
 pub(super) struct Trust {
     verdict: Option<OpenVerdict>,
-    /// The times of all requests of an open load.
+    /// Times of all requests of an open load.
     all: Option<OpenTimes>,
 }
 
@@ -340,7 +342,7 @@ impl Trust {
         Trust { verdict, all }
     }
 
-    /// Several quantiles in millionths, in ascending order; none without values.
+    /// Quantiles for shares in millionths, in ascending order; empty without values.
     pub fn quantiles(
         &self,
         quantity: Quantity,
@@ -362,8 +364,9 @@ impl Trust {
         .collect()
     }
 
-    /// Why quantiles of a quantity are not reported, whatever they are. A generator that was late sent its requests at
-    /// other times than it should, so service times are refused with the response times that they are part of.
+    /// Why quantiles of a quantity are not reported, whatever their values. A late generator sent
+    /// its requests at the wrong times, so service times are refused along with the response times
+    /// that contain them.
     fn refusals(&self, quantity: Quantity, ppm: &[u32]) -> Vec<Option<Refusal>> {
         let (Some(verdict), Some(all)) = (self.verdict, &self.all) else {
             return vec![None; ppm.len()];
@@ -392,7 +395,7 @@ impl Trust {
     }
 }
 
-/// The lag is the evidence itself, and connections are made by the operating system.
+/// Lag is the evidence itself, and connections are opened by the operating system.
 fn is_of_the_system(quantity: Quantity) -> bool {
     matches!(quantity, Quantity::Lag | Quantity::Connect)
 }
@@ -407,7 +410,7 @@ fn bounded_time(high: Quantile, low: Option<Quantile>) -> ReportedTime {
         () if is_range_too_wide(low_ns, high_ns) => {
             ReportedTime::Refused(Refusal::GeneratorLimited)
         }
-        // It may be longer than either.
+        // It may exceed either bound.
         () if high.is_lower_bound => ReportedTime::Time(Quantile {
             is_lower_bound: true,
             ..low

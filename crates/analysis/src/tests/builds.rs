@@ -1,4 +1,4 @@
-//! Sessions whose runs share builds: the build counts once.
+//! Sessions whose runs share builds: each build counts once.
 
 use super::row;
 use crate::{Settings, layout_spreads};
@@ -8,8 +8,8 @@ use speedwell_stats::Observation;
 use speedwell_stats::test::stratified_rank;
 use std::collections::BTreeMap;
 
-/// A session of `builds` builds with two runs each, whose values depend on the build and hardly on the run; `factor` is
-/// what every build of the candidate is multiplied by.
+/// A session of `builds` builds with two runs each, whose values depend mostly on the build;
+/// `factor` multiplies every build of the candidate.
 fn session(builds: u32, factor: f64) -> Session {
     let value = |variant: &str, run: u32| {
         let build = run % builds;
@@ -59,7 +59,8 @@ fn the_test_is_that_of_the_means_of_builds_in_blocks_of_two_and_two() {
     let test = stratified_rank(&observations).unwrap();
     assert!((found.p.unwrap() - test.p).abs() < 1e-12);
     assert!((found.change.unwrap().value - (test.ratio() - 1.0)).abs() < 1e-9);
-    // As runs they would look like twice as many facts, and a layout like a change.
+    // Treated as runs, they would look like twice as much evidence, and a layout effect like a
+    // change.
     let mut as_runs = session.clone();
     as_runs.design.layout.builds = 0;
     assert!(row(&as_runs, &Settings::default()).p < found.p);
@@ -80,7 +81,7 @@ fn many_runs_of_few_builds_prove_nothing() {
         "{:?}",
         found.notes
     );
-    assert_eq!(found.more_runs, Some(4), "two builds of two runs");
+    assert_eq!(found.more_runs, None, "four builds bound no change");
 }
 
 #[test]
@@ -106,7 +107,7 @@ fn a_look_waits_until_builds_have_all_their_runs() {
         let mut session = Story::blocks(&["old", "new"], blocks)
             .case("g/a", value)
             .session();
-        // Two blocks for every two builds.
+        // Two blocks per two builds.
         number_builds(&mut session, |run| run / 4 * 2 + run % 2);
         session.design.layout.builds = 16;
         session.design.stopping = Stopping::Sequential {
@@ -141,7 +142,7 @@ fn the_interval_of_one_variant_is_that_of_its_builds() {
         })
         .collect();
     means.sort_by(f64::total_cmp);
-    // Of eight values the first and the last bound the median with 99.2 %.
+    // The first and last of eight values bound the median with 99.2 % confidence.
     let ends = (means[0], means[7]);
     assert!(
         (summary.center.low / ends.0 - 1.0).abs() < 1e-12,

@@ -1,4 +1,4 @@
-//! Changes from and to zero, which the test decides though they may have no percentage.
+//! Changes from and to zero, which the test decides even if they have no percentage.
 
 use super::row;
 use crate::gate::{self, FailOn, GateAnswer};
@@ -8,7 +8,7 @@ use speedwell_model::{Order, Session, Verdict};
 
 const VARIANTS: [&str; 2] = ["old", "new"];
 
-/// Runs of a file, six of each side for each of these blocks of values; less is better.
+/// Imported runs, twelve per side, that cycle through these values; lower is better.
 fn file(old: [f64; 4], new: [f64; 4]) -> Session {
     let value = move |variant: &str, number: u32| {
         let side = if variant == "old" { old } else { new };
@@ -42,7 +42,7 @@ fn assert_worse(session: &Session, settings: &Settings) -> CaseComparison {
 fn from_zero_to_one_is_worse_and_exceeds_every_threshold() {
     let session = file([0.0; 4], [1.0; 4]);
     let row = assert_worse(&session, &Settings::default());
-    // R: `2 / choose(24, 12)`, as all of one side lie above all of the other.
+    // R: `2 / choose(24, 12)`, because all values of one side exceed all of the other.
     assert!((row.p.unwrap() - 2.0 / 2_704_156.0).abs() < 1e-12);
     assert_eq!(
         (row.change, row.baseline.location, row.candidate.location),
@@ -64,7 +64,7 @@ fn the_same_is_so_of_bytes_of_mostly_zero_samples_and_of_blocks() {
         let story = Story::ordered(&VARIANTS, 6, order).lower_is_better();
         assert_worse(&story.case("g/a", value).session(), &Settings::default());
     }
-    // The mean of constant sides has no test of Welch, that of the others does.
+    // Welch's test is undefined for constant sides, but not for these.
     assert_worse(
         &file([0.0; 4], [1.0, 2.0, 1.0, 2.0]),
         &with(0.5, Method::Welch),

@@ -8,7 +8,8 @@ use speedwell_model::{Better, Cause, Failure, Metric, Order, Session, State, Ste
 
 const VARIANTS: [&str; 2] = ["old", "new"];
 
-/// A file with `runs` runs a side (an even number) of cases that differ by these factors; less is better.
+/// An imported session with `runs` runs a side (an even number) of cases that differ by these
+/// factors; lower is better.
 fn file(runs: u32, factors: &[f64]) -> Session {
     let mut story = Story::ordered(&VARIANTS, runs / 2, Order::Imported).lower_is_better();
     for (at, &factor) in factors.iter().enumerate() {
@@ -179,7 +180,7 @@ fn six_runs_a_side_decide_one_case_and_not_forty() {
 
 #[test]
 fn repetitions_of_one_process_must_differ_by_more_than_among_themselves() {
-    // Within a side values differ by 0.8 %.
+    // Within a side, values differ by 0.8 %.
     let with = |factor| {
         let mut session = file(8, &[factor]);
         for run in &mut session.runs {

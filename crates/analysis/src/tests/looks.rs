@@ -1,4 +1,4 @@
-//! Measuring that stops by itself, and what is said afterwards.
+//! Sequential stopping, and what is reported afterwards.
 
 use super::row;
 use crate::{CaseComparison, Correction, Settings, StopRule};
@@ -16,7 +16,8 @@ fn session(share: f64, variation: f64, seed: u64) -> Session {
         .session()
 }
 
-/// Runs the judge block by block, as the runner does: the runs that are executed until every case is decided.
+/// Applies the stop rule block by block, as the runner does; returns the runs executed until every
+/// case is decided.
 fn measure(mut rule: StopRule, session: &Session) -> Session {
     let mut cases: Vec<(Arc<Case>, Vec<Run>, bool)> = Vec::new();
     let blocks = 1 + session.runs.iter().map(|run| run.block).max().unwrap();
@@ -159,7 +160,7 @@ fn before_the_first_look_nothing_is_claimed() {
     session.runs.truncate(12);
     let row = row(&session, &Settings::default());
     assert_eq!((row.verdict, row.p, row.q), (Verdict::Unclear, None, None));
-    assert_eq!(row.more_runs, Some(2));
+    assert_eq!(row.more_runs, None, "its interval has no ends yet");
     assert!(
         (row.change.unwrap().value - 0.5).abs() < 0.01,
         "the estimate is shown all the same"
@@ -264,12 +265,12 @@ fn precision_is_reached_sooner_with_less_noise() {
         enough.expect("400 runs are enough")
     };
     assert_eq!(runs_until(0.001), 4);
-    // Half the interval is about 1.96 x 3 % / sqrt n: below 1 % from some 35 runs on.
+    // Half the interval is about 1.96 x 3 % / sqrt n: below 1 % from about 35 runs on.
     let with_noise = runs_until(0.03);
     assert!((12..60).contains(&with_noise), "{with_noise}");
 }
 
-/// What ends the measuring of many cases is what is reported of them, whatever the correction.
+/// What ends the measuring of many cases is what is reported, whatever the correction.
 #[test]
 fn many_cases_are_measured_until_their_answers_survive_the_correction() {
     for (correction, fewest) in [(Correction::BenjaminiHochberg, 8), (Correction::Holm, 14)] {
@@ -324,7 +325,7 @@ fn one_change_among_many_is_measured_longer_than_alone_and_found() {
     }
 }
 
-/// Several candidates and metrics are one family: what is shown together is corrected together.
+/// Several candidates and metrics form one family: what is shown together is corrected together.
 #[test]
 fn candidates_are_corrected_for_each_other() {
     let names: Vec<String> = (0..40).map(|number| format!("v{number}")).collect();
@@ -347,8 +348,8 @@ fn candidates_are_corrected_for_each_other() {
     }
 }
 
-/// Of sixty comparisons of equal sides three are expected to be called different; if 5 % is the
-/// error rate, more than ten have a chance of 2e-4 (R: `1 - pbinom(10, 60, .05)`).
+/// Of sixty comparisons of equal sides, three are expected to be called different; at an error rate
+/// of 5 %, more than ten have a probability of 2e-4 (R: `1 - pbinom(10, 60, .05)`).
 #[test]
 fn equal_sides_are_rarely_called_different() {
     let mut different = 0;
@@ -359,6 +360,6 @@ fn equal_sides_are_rarely_called_different() {
         same += u32::from(row.verdict == Verdict::Same);
     }
     assert!(different <= 10, "{different} of 60");
-    // 91 % are declared equal in the simulations of docs/why/statistics.md.
+    // 91 % are declared equal in the simulations of crates/stats/benches/simulate.md.
     assert!(same >= 45, "{same} of 60");
 }

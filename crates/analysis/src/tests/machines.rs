@@ -1,4 +1,4 @@
-//! What is said of a case that several machines measured, and how often it is wrong.
+//! What is reported of a case that several machines measured, and how often it is wrong.
 
 use super::row;
 use crate::machines::{MachineEffect, across};
@@ -20,7 +20,8 @@ const FOUR: [(&str, &str); 4] = [
     ("m4", "zen4"),
 ];
 
-/// Four machines, a hundred times as fast as each other, with four blocks each; the factor of the new variant on each.
+/// Four machines, each a hundred times as fast as the one before, with four blocks each; `factors`
+/// apply to the new variant.
 fn session(factors: [f64; 4], noise: f64, machines: &[(&str, &str)]) -> Session {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
     let value = move |variant: &str, number: u32| {
@@ -114,7 +115,7 @@ fn a_change_that_differs_in_size_only_keeps_its_verdict() {
     let (row, known) = judged(&session([1.05, 1.30, 1.05, 1.30], 0.01, &FOUR));
     assert!(known.p_equal.is_some_and(|p| p < 0.001), "{known:?}");
     assert_eq!((row.verdict, known.depends), (Verdict::Better, false));
-    // Changes of a tenth of a percent differ, and none of them counts.
+    // Changes of a tenth of a percent differ significantly, but none is relevant.
     let (row, known) = judged(&session([1.001, 1.0, 1.001, 0.999], 0.000_02, &FOUR));
     assert!(known.p_equal.is_some_and(|p| p < 0.001), "{known:?}");
     assert!(!known.depends && row.verdict != Verdict::Unclear, "{row:?}");
@@ -166,14 +167,14 @@ fn a_case_that_one_machine_measured_says_which() {
         (None, false, 0)
     );
     assert_eq!(row.verdict, Verdict::Better);
-    // A session of one machine says nothing of machines.
+    // A session on one machine reports nothing by machine.
     let local = Story::blocks(&VARIANTS, 4)
         .noisy("b", 0.01, factor)
         .session();
     assert_eq!(super::row(&local, &Settings::default()).machines, None);
 }
 
-/// Shares of trials in percent.
+/// Rates over trials, in percent.
 #[derive(Debug, Default)]
 struct Rates {
     /// Statement 1 finds a change.
@@ -184,9 +185,9 @@ struct Rates {
     covers: f64,
 }
 
-/// A machine with so many blocks of two runs a side, whose numbers begin at `first`, and the runs. Machines are up to 70 % apart in
-/// speed; noise differs from machine to machine and has Student's distribution with 4 degrees of freedom; both sides drift from
-/// block to block.
+/// Simulates a machine with `blocks` blocks of two runs a side, numbered from `first`. Machines
+/// differ by up to 70 % in speed; noise differs between machines and follows Student's distribution
+/// with 4 degrees of freedom; both sides drift from block to block.
 fn simulated_machine(
     first: u32,
     blocks: u32,
@@ -223,7 +224,8 @@ fn simulated_machine(
     (machine, observations)
 }
 
-/// Sessions of machines of one class, whose changes have the standard deviation `spread` around `change`.
+/// Simulates sessions of machines of one class, whose changes have the standard deviation `spread`
+/// around `change`.
 fn simulate(machines: u32, blocks: u32, change: f64, spread: f64, trials: u32) -> Rates {
     let seed = 7 + u64::from(machines * 100 + blocks);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -253,7 +255,7 @@ fn simulate(machines: u32, blocks: u32, change: f64, spread: f64, trials: u32) -
     rates
 }
 
-/// The error rates of the three statements, over thousands of sessions:
+/// Error rates of the three statements, over thousands of sessions:
 /// `cargo test --release -p speedwell-analysis error_rates_of_several -- --ignored --nocapture`
 #[test]
 #[ignore = "takes minutes"]

@@ -126,10 +126,25 @@ fn the_typical_case_is_the_geometric_mean_of_the_ratios() {
         .collect();
     let expected = (logs.iter().sum::<f64>() / 5.0).exp_m1();
     assert!((overall.value - expected).abs() < 1e-12);
-    // Five cases with a spread of 9 % around 7 %: a standard error of some 4 %.
+    // Five cases with a spread of 9 % around 7 %: a standard error of about 4 %.
     assert!(overall.low < 0.02 && overall.low > -0.05, "{overall:?}");
     assert!(overall.high > 0.12 && overall.high < 0.20, "{overall:?}");
     assert_eq!(corrected(&session(&[0.10]), Correction::None).overall, None);
+}
+
+#[test]
+fn five_cases_or_more_that_are_alike_have_a_typical_change_and_others_a_range() {
+    let found = |changes: &[f64]| corrected(&session(changes), Correction::None);
+    let alike = found(&[0.1; 5]);
+    let typical = alike.typical().unwrap();
+    assert!(typical.low < 0.1 && typical.high > 0.1, "{typical:?}");
+    assert_eq!(found(&[0.1; 4]).typical(), None, "too few");
+    let unlike = found(&[0.1, 0.1, 0.1, 0.1, -0.5]);
+    assert_eq!(unlike.typical(), None);
+    let [least, most] = unlike.range().unwrap();
+    assert!((least.value + 0.5).abs() < 0.02, "{least:?}");
+    assert!((most.value - 0.1).abs() < 0.02, "{most:?}");
+    assert_eq!(found(&[0.1]).range(), None);
 }
 
 /// The interval agrees with one that resamples the blocks themselves.

@@ -1,4 +1,4 @@
-//! Stories of whole sessions: what was measured, and what must be said about it.
+//! Scenarios of whole sessions: what was measured, and what must be reported.
 
 mod builds;
 mod designs;

@@ -94,7 +94,7 @@ fn variants_of_one_session_keep_their_blocks() {
     assert!(!warns(&findings, "one after the other"));
 }
 
-/// A session read twice is the same one, and so is a part of it.
+/// A session read twice is still the same session, and so is a part of it.
 #[test]
 fn variants_of_one_session_share_its_blocks_however_often_it_was_read() {
     let both = session(&["old", "new"], 0.1);
@@ -112,7 +112,8 @@ fn variants_of_one_session_share_its_blocks_however_often_it_was_read() {
     assert!(!findings.apart && !warns(&findings, "one after the other"));
 }
 
-/// The machine becomes half as fast on the way, and both cases with it: a test that knows no blocks sees noise only.
+/// The machine slows down to half its speed, and both cases with it: a test without blocks sees
+/// only noise.
 #[test]
 fn parts_of_one_session_are_compared_within_its_blocks() {
     let mut story = Story::fixed(&["only"], 8);

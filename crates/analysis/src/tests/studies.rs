@@ -4,7 +4,7 @@ use crate::{Settings, Study, study};
 use speedwell_fixtures::{Story, number};
 use speedwell_model::{Session, Value};
 
-/// Time grows as the size to the power 1.5; utf8 takes twice the time of ascii.
+/// Time grows with size to the power of 1.5; utf8 takes twice as long as ascii.
 fn sizes(encodings: &[&str], runs: u32) -> Session {
     let mut story = Story::fixed(&["only"], runs / 2);
     for size in [4.0f64, 1.0, 16.0] {
@@ -57,8 +57,8 @@ fn a_line_per_encoding_with_its_exponent() {
     }
 }
 
-/// Half of the runs come from cases that take twice the time: pooled, that would be a spread of a
-/// third; within cases it is 1 %.
+/// Half of the runs come from cases that take twice as long: pooled, the spread would be a third;
+/// within cases it is 1 %.
 #[test]
 fn averaging_over_cases_does_not_count_their_differences_as_noise() {
     let found = studied(&sizes(&["ascii", "utf8"], 10), "size", None);

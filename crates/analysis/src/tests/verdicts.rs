@@ -1,4 +1,4 @@
-//! Which verdict follows from which data.
+//! Verdicts for given data.
 
 use super::{compared, row};
 use crate::{CaseComparison, Correction, Method, Settings};
@@ -82,7 +82,7 @@ fn without_a_change_the_equivalence_stop_says_same() {
 fn loud_noise_leaves_the_question_open_and_says_what_it_would_take() {
     let row = row(&faster_by(0.01, 0.10), &Settings::default());
     assert_eq!((row.verdict, row.decided_at), (Verdict::Unclear, None));
-    // docs/why/statistics.md, power planning: 7.7 % at a variation of 10 % and 30 runs.
+    // docs/why/derivations.md, "Power": 7.7 % at a variation of 10 % and 30 runs.
     assert!(
         (row.detectable.unwrap() - 0.077).abs() < 0.025,
         "{:?}",
@@ -224,7 +224,8 @@ fn every_method_calls_a_clear_change() {
     }
 }
 
-/// p, interval and verdict speak of the same question and from the same distribution, at every look and over all of them.
+/// p value, interval and verdict answer the same question from the same distribution, at each look
+/// and over all looks.
 #[test]
 fn p_and_interval_agree_in_a_thousand_rows() {
     let mut verdicts = [0; 4];
@@ -279,7 +280,8 @@ fn assert_agrees(row: &CaseComparison, limit: f64) {
     assert_eq!(explains("not among so many cases"), is_beyond && !is_change);
 }
 
-/// Twice as fast at the first look and four times as slow from then on: what the looks say of it has nothing in common.
+/// Twice as fast at the first look and four times as slow from then on: the intervals of the looks
+/// do not overlap.
 #[test]
 fn looks_that_contradict_each_other_are_reported_by_the_clearest_of_them() {
     let wobble = |run: u32| 1.0 + f64::from(run * 7919 % 101) / 1e4;

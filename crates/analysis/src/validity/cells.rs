@@ -1,8 +1,8 @@
-//! What the checks look at: the runs of every case under every variant, and the concurrency that was requested; and the
-//! checks of single cells: failed requests, and figures that rest on one run.
+//! Data for the checks: the runs of every case under every variant, and the requested concurrency.
+//! Also the checks of single cells: failed requests, and figures that rest on one run.
 //!
-//! Decides where the requested concurrency is found, and computes the requests in flight from figures
-//! that may have been rounded. Start at [`Cells`].
+//! Decides where the requested concurrency is found, and computes the requests in flight from
+//! figures that may have been rounded. Start at [`Cells`].
 
 use crate::Comparison;
 use crate::grid::{Grid, distinct};
@@ -12,70 +12,71 @@ use speedwell_model::{Case, Run, Session, State, Value, median};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Answers per second, by the names that sessions give it.
+/// Responses per second, under the names used in sessions.
 const RATES: [&str; 2] = ["throughput", "requests_per_second"];
 
-/// Mean time from a request to its answer.
+/// Mean time from a request to its response.
 const LATENCY: &str = "latency_mean";
 
-/// Bytes that arrived per second.
+/// Bytes received per second.
 const BANDWIDTH: &str = "bytes_per_second";
 
-/// Bytes of an answer, where a generator counted them.
+/// Bytes per response, if a generator counted them.
 const BYTES: &str = "bytes_per_response";
 
-/// Metrics of HTTP loads that are held against those of other cases.
+/// Metrics of HTTP loads that are checked against those of other cases.
 pub(super) const LOADS: [&str; 3] = [LATENCY, BANDWIDTH, BYTES];
 
-/// A run of which more than this is beginning and end says nothing of the connections in use.
+/// Share of startup and wind-down in a run above which it says nothing about the connections in
+/// use.
 const MOST_EDGES: f64 = 0.1;
 
-/// What a session does not say of itself.
+/// Facts that a session does not contain.
 #[derive(Debug, Clone, Default)]
 pub struct Known<'a> {
-    /// Requests that were to be in flight at once (connections times pipelining), by the id of the
-    /// case. Without an entry the parameters `concurrency`, or `connections` and `pipelining`, say so.
+    /// Requested number of requests in flight (connections times pipelining), by case id. Cases
+    /// without an entry use the parameters `concurrency`, or `connections` and `pipelining`.
     pub requested: HashMap<String, f64>,
-    /// Ids of cases whose answers may have another size under another variant.
+    /// Ids of cases whose responses may differ in size between variants.
     pub sizes_may_differ: Vec<String>,
-    /// Variants that do more work than the baseline, so that they cannot be better.
+    /// Variants that do more work than the baseline and so cannot be better.
     pub never_better: Vec<String>,
-    /// The baseline against itself: what it finds is noise.
+    /// Comparison of the baseline with itself: what it finds is noise.
     pub control: Option<&'a Comparison>,
 }
 
 /// The runs of one case under one variant.
 pub(super) struct Cell<'s> {
-    /// The id of the case.
+    /// Case id.
     pub case: String,
-    /// The name of the variant.
+    /// Name of the variant.
     pub variant: Arc<str>,
-    /// Whether its answers must have the size that they have under other variants.
+    /// Whether its responses must have the same size under every variant.
     pub has_fixed_size: bool,
-    /// Requests that were to be in flight at once, if that is known.
+    /// Requested number of requests in flight, if known.
     pub requested: Option<f64>,
-    /// The load generator with its version, if that is known.
+    /// Load generator with its version, if known.
     pub generator: Option<String>,
-    /// The runs in order of execution.
+    /// Runs in execution order.
     pub runs: Vec<&'s Run>,
 }
 
 /// All cells, case by case.
 pub(super) struct Cells<'s> {
     pub cells: Vec<Cell<'s>>,
-    /// The variants in order; the first is the baseline.
+    /// Variants in order; the first is the baseline.
     pub variants: Vec<Arc<str>>,
-    /// Whether all figures come from files of others.
+    /// Whether all figures were imported.
     pub is_imported: bool,
-    /// Whether the figures come from one file, so that its runs are no repetitions by intent.
+    /// Whether the figures come from one file, whose runs need not be intended repetitions.
     pub is_one_file: bool,
     steps: HashMap<String, f64>,
-    /// What sets a case apart from the others, by its id.
+    /// Distinguishing name of each case, by id.
     names: HashMap<String, String>,
 }
 
 impl<'s> Cells<'s> {
-    /// The cells of one session, its baseline first.
+    /// Cells of one session, its baseline first.
     pub fn of_session(session: &'s Session, known: &Known<'_>) -> Cells<'s> {
         let grid = Grid::new(session);
         let mut order: Vec<usize> = (0..grid.variants.len()).collect();
@@ -93,7 +94,7 @@ impl<'s> Cells<'s> {
         cells
     }
 
-    /// The cells of sides that come from several sessions.
+    /// Cells of sides that come from several sessions.
     pub fn of_sides(sides: &[(&str, &'s Session, &str)]) -> Cells<'s> {
         let sessions: Vec<&Session> = sides.iter().map(|(_, session, _)| *session).collect();
         let mut cells = Cells::empty(&sessions);
@@ -109,7 +110,7 @@ impl<'s> Cells<'s> {
                 cells.add(session, &case.case, name.clone(), runs, &Known::default());
             }
         }
-        // Case by case, as in one session.
+        // Sort by case, as in one session.
         let mut places: HashMap<String, usize> = HashMap::new();
         for cell in &cells.cells {
             let next = places.len();
@@ -123,7 +124,7 @@ impl<'s> Cells<'s> {
     fn empty(sessions: &[&Session]) -> Cells<'s> {
         let figures = RATES.iter().chain(&[LATENCY, BANDWIDTH]).copied();
         let is_imported = sessions.iter().all(|s| s.state == State::Imported);
-        // What was measured here is not rounded.
+        // Values measured by Speedwell are not rounded.
         let metrics = sessions
             .iter()
             .filter(|_| is_imported)
@@ -131,7 +132,7 @@ impl<'s> Cells<'s> {
         let times = metrics.map(|metric| metric.name.as_str());
         let times = times.filter(|name| name.starts_with("latency_"));
         let is_measured = |name: &str| sessions.iter().any(|s| s.metric(name).is_some());
-        // A rate by itself is held against nothing, and sessions may hold a million of them.
+        // A rate alone is not checked against anything, and sessions may hold a million of them.
         let is_needed = is_measured(LATENCY) || is_measured(BANDWIDTH);
         Cells {
             cells: Vec::new(),
@@ -177,28 +178,28 @@ impl<'s> Cells<'s> {
         self.names = short_names(&self.first_cases());
     }
 
-    /// The load generators that are known.
+    /// The known load generators.
     pub fn generators(&self) -> Vec<String> {
         distinct((self.cells.iter()).filter_map(|cell| cell.generator.clone()))
     }
 
-    /// The case of each cell, by its first run.
+    /// Case of each cell, from its first run.
     pub fn first_cases(&self) -> Vec<Arc<Case>> {
         let first_runs = self.cells.iter().filter_map(|cell| cell.runs.first());
         first_runs.map(|run| run.case.clone()).collect()
     }
 
-    /// What sets the case of that id apart from the others.
+    /// Distinguishing name of the case with this id.
     pub fn name<'a>(&'a self, id: &'a str) -> &'a str {
         self.names.get(id).map_or(id, String::as_str)
     }
 
-    /// The cells of each case.
+    /// Cells of each case.
     pub fn cases(&self) -> impl Iterator<Item = &[Cell<'s>]> {
         self.cells.chunk_by(|a, b| a.case == b.case)
     }
 
-    /// The name of a cell's variant for findings: none where there is one variant only.
+    /// Name of a cell's variant for findings; empty if there is only one variant.
     pub fn variant_of(&self, cell: &Cell<'_>) -> Vec<String> {
         match self.variants.len() {
             0 | 1 => Vec::new(),
@@ -206,9 +207,10 @@ impl<'s> Cells<'s> {
         }
     }
 
-    /// Requests in flight on average, by Little's law: rate times mean time in the system (Little 1961).
-    /// `None` where a figure is missing, where requests left at a fixed rate, where the run was too short,
-    /// and where some requests failed, as generators disagree whether the times of these count.
+    /// Mean number of requests in flight, by Little's law: rate times mean time in the system
+    /// (Little 1961). `None` if a figure is missing, if requests were sent at a fixed rate, if the
+    /// run was too short, or if some requests failed, because generators disagree on whether their
+    /// times count.
     pub fn in_flight(&self, run: &Run) -> Option<Figure> {
         let is_at_rate = run.notes.iter().any(|note| note == Run::AT_FIXED_RATE);
         if is_at_rate || run.case.value("rate").is_some() || failed_requests(run) > 0.0 {
@@ -225,14 +227,14 @@ impl<'s> Cells<'s> {
         })
     }
 
-    /// Answers per second.
+    /// Responses per second.
     pub fn rate(&self, run: &Run) -> Option<Figure> {
         let found = |name: &&'static str| Some((*name, run.value_of(name)?));
         let (name, value) = RATES.iter().find_map(found)?;
         Some(Figure::rounded(value, self.step(name)))
     }
 
-    /// Bytes of an answer, headers included.
+    /// Bytes per response, including headers.
     pub fn bytes_per_response(&self, run: &Run) -> Option<Figure> {
         if let Some(bytes) = run.value_of(BYTES) {
             return Some(Figure::rounded(bytes, 0.0));
@@ -242,14 +244,14 @@ impl<'s> Cells<'s> {
         Some(bandwidth.over(rate))
     }
 
-    /// The step between neighbouring figures of a metric as they were printed.
+    /// Rounding step of a metric's printed figures.
     pub fn step(&self, metric: &str) -> f64 {
         self.steps.get(metric).copied().unwrap_or(0.0)
     }
 }
 
 impl Finding {
-    /// The same about these runs of a cell.
+    /// Assigns the finding to these runs of a cell.
     pub(super) fn in_cell(self, cells: &Cells<'_>, cell: &Cell<'_>, runs: Vec<usize>) -> Finding {
         Finding {
             cases: vec![cell.case.clone()],
@@ -260,7 +262,7 @@ impl Finding {
     }
 }
 
-/// What sets each case apart from the others, by its id: the parameters that all cases share are left out.
+/// Distinguishing name of each case by id, without the parameters that all cases share.
 pub(super) fn short_names(cases: &[Arc<Case>]) -> HashMap<String, String> {
     let of_first = cases.first().into_iter().flat_map(|first| &first.values);
     let shared: Vec<&(String, Value)> = of_first
@@ -273,8 +275,7 @@ pub(super) fn short_names(cases: &[Arc<Case>]) -> HashMap<String, String> {
     cases.iter().map(|case| (case.id(), short(case))).collect()
 }
 
-/// At the beginning and at the end, for about one request, not all connections are in use: the share of
-/// that in the whole run.
+/// Share of the run in which not all connections are in use: about one request at each end.
 fn edges(run: &Run) -> f64 {
     let elapsed = run.samples.iter().find_map(|sample| sample.elapsed_ns);
     let mean = run.value_of(LATENCY);
@@ -282,7 +283,7 @@ fn edges(run: &Run) -> f64 {
     share.filter(|share| share.is_finite()).unwrap_or(0.0)
 }
 
-/// Requests without a good end, unless only the length of their bodies was found to differ.
+/// Number of failed requests; failures due only to body length do not count.
 pub(super) fn failed_requests(run: &Run) -> f64 {
     let errors = run.value_of("http_errors").unwrap_or(0.0);
     match failed_by_length(run) {
@@ -291,18 +292,19 @@ pub(super) fn failed_requests(run: &Run) -> f64 {
     }
 }
 
-/// Failures, where all of them are bodies of another length than the first, as ab counts them.
+/// Number of failures if all are bodies whose length differs from the first one's, as ab counts
+/// them.
 pub(super) fn failed_by_length(run: &Run) -> Option<f64> {
     let errors = run.value_of("http_errors").filter(|count| *count > 0.0)?;
     (run.value_of("http_failed_length") == Some(errors)).then_some(errors)
 }
 
-/// Requests that a run completed.
+/// Number of requests that a run completed.
 pub(super) fn requests_of(run: &Run) -> Option<f64> {
     run.samples.iter().find_map(|sample| sample.iterations)
 }
 
-/// Median over the runs of what is known of them.
+/// Median over the runs for which the figure is known.
 pub(super) fn typical(runs: &[&Run], figure: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
     let mut values: Vec<f64> = runs.iter().filter_map(|run| figure(run)).collect();
     median(&mut values)
@@ -320,10 +322,10 @@ fn asked_of(case: &Case) -> Option<f64> {
 const REMEDY: &str = "Measure each side at least 8 times, in random order ('speedwell compare'); until then \
     take no difference for an effect.";
 
-/// The finding, if several figures were published and each is one run.
+/// Checks whether several figures were published that each rest on one run.
 pub(super) fn check_single_runs(cells: &Cells<'_>) -> Option<Finding> {
     let mut runs = cells.cells.iter().flat_map(|cell| &cell.runs);
-    // A bare figure does not even tell how long its run was.
+    // A bare figure does not even state how long its run was.
     let is_bare =
         runs.all(|run| run.wall_ns == 0 && run.samples.iter().all(|s| s.iterations.is_none()));
     let is_single = cells.cells.len() > 1 && cells.cells.iter().all(|cell| cell.runs.len() == 1);
@@ -338,7 +340,7 @@ pub(super) fn check_single_runs(cells: &Cells<'_>) -> Option<Finding> {
     Some(Finding::new(Check::SingleRuns, Level::Amber, says, REMEDY))
 }
 
-/// Requests that got no answer, or one that says that something is wrong.
+/// Checks for requests without a response or with an error response.
 pub(super) fn failed(cells: &Cells<'_>) -> Vec<Finding> {
     let remedy = "Find out what was answered and repair it before measuring: the rate is not that of a \
                   working server.";
@@ -367,7 +369,7 @@ pub(super) fn failed(cells: &Cells<'_>) -> Vec<Finding> {
     cells.cells.iter().filter_map(of_cell).collect()
 }
 
-/// Failures that ab counts because the length of a body is not that of the first one.
+/// Checks for failures that ab counts only because body lengths differ from the first one's.
 pub(super) fn lengths(cells: &Cells<'_>) -> Vec<Finding> {
     let remedy =
         "Measure with 'ab -l', which does not count them, and check the answers by their content.";
@@ -393,7 +395,7 @@ fn other_statuses(run: &Run) -> f64 {
     run.value_of("http_non2xx").unwrap_or(0.0)
 }
 
-/// The runs of a cell for which something holds, with their numbers; never none.
+/// The runs of a cell with a property, with their numbers; never empty.
 struct Affected<'a, 's> {
     cell: &'a Cell<'s>,
     runs: Vec<(usize, &'s Run)>,
@@ -417,7 +419,7 @@ impl<'a, 's> Affected<'a, 's> {
         self.runs.iter().map(|(_, run)| count(run)).sum()
     }
 
-    /// ` of 8000`, if all of them tell how many requests there were.
+    /// ` of 8000`, if the number of requests is known for all runs.
     fn of_all(&self) -> String {
         let known = self.runs.iter().map(|(_, run)| requests_of(run));
         let all: Option<f64> = known.sum();

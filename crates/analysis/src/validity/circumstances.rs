@@ -1,17 +1,17 @@
-//! What else the machine did while it measured, and Little's law against the requested load.
+//! Other activity of the machine during measurement, and Little's law against the requested load.
 //!
-//! Decides from which share on the figures are those of the machine (the limits are those of pressure
-//! that `top` would not show and of a generator that has no reserve left to be on time), and from which share on a load
-//! counts as lighter than requested, or as too heavy. Rate times mean latency is the number of requests in flight on
-//! average (Little 1961, "A proof for the queuing formula L = lambda W"). Start at [`check_machine`] and
-//! [`check_in_flight`].
+//! Decides from which share on the figures reflect the machine (pressure below the limits would not
+//! show in `top`; a generator beyond them has no reserve to be on time), and from which share on a
+//! load counts as lighter or heavier than requested. Rate times mean latency is the mean number of
+//! requests in flight (Little 1961, "A proof for the queuing formula L = lambda W"). Start at
+//! [`check_machine`] and [`check_in_flight`].
 
 use crate::grid::distinct;
 use crate::validity::cells::{Cell, Cells, requests_of};
 use crate::validity::finding::{Check, Finding, Level, of_runs, span};
 use speedwell_model::Run;
 
-/// A metric in percent, and from where on it is reported.
+/// A metric in percent, and the limit above which it is reported.
 struct Limit {
     check: Check,
     metric: &'static str,
@@ -44,20 +44,21 @@ const LIMITS: [Limit; 3] = [
     },
 ];
 
-/// The metrics that have limits.
+/// Metrics that have limits.
 pub(super) fn limited() -> impl Iterator<Item = &'static str> {
     LIMITS.iter().map(|limit| limit.metric)
 }
 
-/// The runs of a cell that exceed a limit.
+/// Runs of a cell that exceed a limit.
 struct Excess<'a, 's> {
     cell: &'a Cell<'s>,
-    /// Counted from 1.
+    /// Run numbers, from 1.
     runs: Vec<usize>,
     most: f64,
 }
 
-/// One finding per limit that some runs exceed: what else a machine did is seldom about one cell.
+/// One finding per limit that some runs exceed, because other activity rarely affects only one
+/// cell.
 pub(super) fn check_machine(cells: &Cells<'_>) -> Vec<Finding> {
     LIMITS
         .iter()
@@ -119,7 +120,8 @@ fn excess<'a, 's>(cell: &'a Cell<'s>, limit: &Limit) -> Option<Excess<'a, 's>> {
     Some(Excess { cell, runs, most })
 }
 
-/// Where it was worst, of so many cases: `, most with 'cyan' in 'http server=koa'`.
+/// Cell with the highest value, given the number of cases: `, most with 'cyan' in 'http
+/// server=koa'`.
 fn most_with(cells: &Cells<'_>, worst: &Cell<'_>, cases: usize) -> String {
     let case = (cases > 1).then(|| worst.case.clone());
     let names = cells.variant_of(worst).into_iter().chain(case);
@@ -127,11 +129,11 @@ fn most_with(cells: &Cells<'_>, worst: &Cell<'_>, cases: usize) -> String {
     format!(", most with {}", names.join(" in "))
 }
 
-/// Below this share of the asked concurrency, latencies belong to a lighter load.
+/// Share of the requested concurrency below which latencies belong to a lighter load.
 pub(super) const LEAST_SHARE: f64 = 0.95;
 
-/// Above this share the figures contradict each other: a connection carries one request at a time, or as many as are
-/// pipelined.
+/// Share above which the figures contradict each other: a connection carries one request at a time,
+/// or as many as are pipelined.
 const MOST_SHARE: f64 = 1.05;
 
 const CONTRADICTION: &str = "Look for a wrong unit, a shifted column, or latencies and rates of different runs; if \
@@ -142,7 +144,7 @@ const REMEDY: &str = "Read its latencies as those of the lower concurrency; see 
 
 const TOO_FEW: &str = "Send many times more requests than there are connections.";
 
-/// One finding per cell whose runs carried less than was requested.
+/// One finding per cell whose runs did not carry the requested load.
 pub(super) fn check_in_flight(cells: &Cells<'_>) -> Vec<Finding> {
     let found = cells.cells.iter();
     found
@@ -157,14 +159,14 @@ pub(super) fn check_in_flight(cells: &Cells<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// On which side of the requested load a load lies.
+/// How a load deviates from the requested one.
 #[derive(Debug, Clone, Copy)]
 enum Side {
     Lighter,
     Heavier,
 }
 
-/// The runs of a cell that lie on this side.
+/// Checks for runs of a cell that deviate in this direction.
 fn beside(cells: &Cells<'_>, cell: &Cell<'_>, side: Side) -> Option<Finding> {
     let requested = cell.requested?;
     let found = |(run, number): (&&Run, usize)| {

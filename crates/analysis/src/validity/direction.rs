@@ -1,8 +1,8 @@
-//! Differences that cannot be, and latencies that must not be ranked: a candidate that does more and is better, a thing
-//! that differs from itself, latencies at different numbers of requests in flight or by generators that time a request
-//! differently.
+//! Impossible differences, and latencies that must not be ranked: a candidate that does more work
+//! yet is better, a program that differs from itself, and latencies at different numbers of
+//! requests in flight or from generators that time requests differently.
 //!
-//! Decides what is beyond noise by the control, the baseline measured against itself. Start at
+//! Noise is judged by the control, the baseline measured against itself. Start at
 //! [`better_than_possible`], [`control_differs`] and [`latencies`].
 
 use crate::validity::cells::{Cell, Cells, Known, typical};
@@ -11,11 +11,11 @@ use crate::validity::rounding::Figure;
 use crate::{CaseComparison, Comparison, NoVerdict};
 use speedwell_model::Verdict;
 
-/// A figure by which a candidate that does more cannot be better.
+/// A figure in which a candidate that does more work cannot be better.
 struct Measure {
-    /// Its metric; `None`: answers per second, which have several names.
+    /// Metric name; `None` means responses per second, which have several names.
     metric: Option<&'static str>,
-    /// What is said of a candidate that is better all the same.
+    /// Message about a candidate that is better nevertheless.
     says: &'static str,
 }
 
@@ -54,7 +54,7 @@ impl Measure {
         candidate: &str,
         control: Option<&Comparison>,
     ) -> Option<Finding> {
-        // What the control says of one figure holds for no other.
+        // The control applies only to its own metric.
         let control = control.filter(|control| match self.metric {
             None => true,
             Some(name) => control.metric.name == name,
@@ -82,7 +82,7 @@ impl Measure {
         })
     }
 
-    /// The cases in which the candidate is better beyond the control, each with by how much.
+    /// Cases in which the candidate is better by more than the control allows, with the amount.
     fn gains<'c>(
         &self,
         cells: &'c Cells<'_>,
@@ -110,7 +110,7 @@ impl Measure {
     }
 }
 
-/// The largest change that the control leaves possible for a thing and itself, as a share.
+/// Largest change of a program against itself that the control leaves possible, as a share.
 fn floor(control: Option<&Comparison>, case: &str) -> f64 {
     let rows = control.map_or(&[][..], |control| &control.rows);
     let row = rows.iter().find(|row| row.case.id() == case);
@@ -125,7 +125,7 @@ fn floor(control: Option<&Comparison>, case: &str) -> f64 {
     ends.filter(|floor| floor.is_finite()).unwrap_or(0.0)
 }
 
-/// Cases in which the baseline was found to differ from itself.
+/// Checks whether the baseline was found to differ from itself.
 pub(super) fn control_differs(control: &Comparison) -> Option<Finding> {
     let is_told = |row: &&CaseComparison| matches!(row.verdict, Verdict::Better | Verdict::Worse);
     let cases: Vec<String> = control
@@ -151,23 +151,23 @@ pub(super) fn control_differs(control: &Comparison) -> Option<Finding> {
     })
 }
 
-/// A load that is larger by more than this is another load.
+/// Ratio above which loads count as different.
 const SAME_LOAD: f64 = 1.05;
 
 const RANKING_REMEDY: &str = "Compare throughput, or measure these again at equal requests in flight or at an equal \
     rate; until then say only which served more.";
 
-/// Said of a comparison that is refused.
+/// Note on a refused comparison.
 const REFUSED: &str = "The sides had different numbers of requests in flight, so these latencies are not \
     ranked.";
 
-/// Something with a latency, as a finding names it.
+/// An item with a latency, as named in a finding.
 struct Entry {
     name: String,
     under_way: Figure,
 }
 
-/// One finding per case whose variants, or whose runs that nobody named, carried different loads.
+/// One finding per case whose variants, or whose unnamed runs, carried different loads.
 pub(super) fn latencies(cells: &Cells<'_>) -> Vec<Finding> {
     cells
         .cases()
@@ -202,7 +202,7 @@ fn of_case(cells: &Cells<'_>, case: &[Cell<'_>]) -> Option<Finding> {
     })
 }
 
-/// A variant, or each of its runs where these differ among themselves.
+/// A variant, or each of its runs if they differ among themselves.
 fn entries(cells: &Cells<'_>, cell: &Cell<'_>) -> Vec<Entry> {
     let numbered = cell.runs.iter().zip(1..);
     let mut known: Vec<(usize, Figure)> = numbered
@@ -248,7 +248,7 @@ fn differ(a: &Figure, b: &Figure) -> bool {
     b.low > a.high * SAME_LOAD || a.low > b.high * SAME_LOAD
 }
 
-/// Generators that count the time of a request from different moments.
+/// Checks for generators that start timing requests at different moments.
 pub(super) fn generators(known: &[String]) -> Option<Finding> {
     let says = format!(
         "Latencies come from {}, which may count from different moments.",
@@ -258,7 +258,7 @@ pub(super) fn generators(known: &[String]) -> Option<Finding> {
     (known.len() > 1).then(|| Finding::new(Check::Generators, Level::Amber, says, remedy))
 }
 
-/// Takes back the verdicts on latencies that must not be ranked.
+/// Withdraws verdicts on latencies that must not be ranked.
 pub(crate) fn refuse(validity: &[Finding], comparisons: &mut [Comparison]) {
     let rankings = validity
         .iter()
@@ -321,7 +321,7 @@ mod tests {
         assert!(of_check(&noisy, Check::BetterThanPossible).is_empty());
     }
 
-    /// What is told of `new`, which cannot be better, when nothing is known about noise: the cases and the words.
+    /// Findings about `new`, which cannot be better, without a control: cases and message.
     fn impossible(figures: &[(&str, &str, f64)], metric: &str) -> (Vec<String>, String) {
         let mut session = published(&["old", "new"]);
         for (case, variant, value) in figures {
@@ -350,7 +350,8 @@ mod tests {
         );
     }
 
-    /// A published count: koa takes a third fewer instructions with a module than without, hapi twice as many.
+    /// Published instruction counts: koa needs a third fewer with a module than without, hapi twice
+    /// as many.
     #[test]
     fn what_does_more_and_takes_fewer_instructions_is_told() {
         let figures = [

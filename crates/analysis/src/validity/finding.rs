@@ -1,48 +1,49 @@
-//! What a check finds: which check it was, how bad it is, which cases and variants it concerns, and what to do.
+//! Findings of the checks: which check it was, its severity, the cases and variants concerned, and
+//! what to do.
 
-/// What was looked at.
+/// The available checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Check {
-    /// Figures that contradict each other, or that nothing can have.
+    /// Figures that contradict each other or are impossible.
     Impossible,
-    /// Requests in flight by Little's law, against those that were requested.
+    /// Requests in flight by Little's law differ from those requested.
     InFlight,
     /// Latencies of variants that carried different loads.
     LatencyRanking,
-    /// Failures that are only bodies of another length.
+    /// Failures that are only differences in body length.
     LengthFailures,
-    /// Records that are equal to the last digit.
+    /// Records that agree to the last digit.
     IdenticalRecords,
-    /// Runs of one address that nobody can tell apart.
+    /// Indistinguishable runs of one URL.
     UnnamedRuns,
-    /// Bytes per response as a fingerprint of what was served.
+    /// Bytes per response, a fingerprint of what was served.
     BytesPerResponse,
-    /// Rows of a column that belong to other rows.
+    /// Column values that belong to other rows.
     MisalignedRows,
-    /// Answers with another status than 2xx, and failed requests.
+    /// Responses with a status other than 2xx, and failed requests.
     FailedRequests,
-    /// Latency that repeats the throughput.
+    /// Latency that merely restates the throughput.
     LatencyIsThroughput,
     /// Latencies of different load generators.
     Generators,
-    /// Variables that reach more than the measured program.
+    /// Variables that affect more than the measured program.
     ReachOfPatch,
     /// One run per figure.
     SingleRuns,
-    /// A load generator without reserve.
+    /// A load generator without spare capacity.
     GeneratorBusy,
     /// Processes that waited for a processor.
     Pressure,
-    /// Time that the hypervisor took away.
+    /// Time taken by the hypervisor.
     Steal,
-    /// A candidate that is better though it cannot be.
+    /// A candidate that is better although it cannot be.
     BetterThanPossible,
-    /// The same thing measured twice, with different results.
+    /// The same program measured twice, with different results.
     ControlDiffers,
 }
 
 impl Check {
-    /// Its name for machines and in documents.
+    /// Name in documents and machine-readable output.
     pub fn name(self) -> &'static str {
         match self {
             Check::Impossible => "impossible-figures",
@@ -67,33 +68,33 @@ impl Check {
     }
 }
 
-/// How bad it is.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// The figures are not those of what they are named after.
+    /// The figures are not what their names say.
     Red,
     /// The figures mean less than they seem to.
     Amber,
 }
 
-/// One thing that was found.
+/// A finding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// The check that found it.
+    /// The check that produced it.
     pub check: Check,
-    /// How bad it is.
+    /// Severity.
     pub level: Level,
-    /// Ids of the cases concerned; empty for all.
+    /// Ids of the affected cases; empty for all.
     pub cases: Vec<String>,
-    /// The same cases by what sets them apart from all others.
+    /// Distinguishing names of the same cases.
     pub names: Vec<String>,
-    /// The variants concerned; empty for all.
+    /// Affected variants; empty for all.
     pub variants: Vec<String>,
-    /// Which runs of that case and variant, counted from 1; empty for all.
+    /// Affected runs of that case and variant, numbered from 1; empty for all.
     pub runs: Vec<usize>,
-    /// Names that must not be ranked against each other, or a row and the row that it looks like.
+    /// Names that must not be ranked against each other, or a row and the row it resembles.
     pub pairs: Vec<(String, String)>,
-    /// What was found, as whole sentences.
+    /// Description, as whole sentences.
     pub says: String,
     /// What to do about it, as a whole sentence.
     pub remedy: String,
@@ -135,10 +136,10 @@ pub fn joined(names: &[String]) -> String {
     }
 }
 
-/// Which of several runs, counted from 1: nothing if there is one run, ` in all 8 runs`,
-/// ` in run 2 of 3`, ` in runs 1 and 3 of 3`.
+/// Lists run numbers, from 1: empty if there is only one run, ` in all 8 runs`, ` in run 2 of 3`, `
+/// in runs 1 and 3 of 3`.
 pub(super) fn of_runs(numbers: &[usize], all: usize) -> String {
-    /// So many numbers are listed; more are counted.
+    /// Number of runs to list; more are counted.
     const LISTED: usize = 4;
     match numbers.len() {
         _ if all == 1 => String::new(),
@@ -153,7 +154,7 @@ pub(super) fn of_runs(numbers: &[usize], all: usize) -> String {
     }
 }
 
-/// `186.1`, or `95.6 to 98.6` if there are several that differ when printed.
+/// `186.1`, or `95.6 to 98.6` if the values differ when printed.
 pub(super) fn span(values: &[f64]) -> String {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);

@@ -1,7 +1,8 @@
-//! Figures that repeat others: runs that cannot be distinguished, latency that is throughput in disguise, and variables
-//! that reach every process.
+//! Figures that repeat others: indistinguishable runs, latency that is throughput in disguise, and
+//! variables that reach every process.
 //!
-//! Decides how alike figures must be for that. Start at [`unnamed`], [`check_disguise`] and [`check_reach`].
+//! Decides how similar figures must be. Start at [`unnamed`], [`check_disguise`] and
+//! [`check_reach`].
 
 use crate::validity::cells::{Cell, Cells, typical};
 use crate::validity::circumstances::LEAST_SHARE;
@@ -9,7 +10,7 @@ use crate::validity::finding::{Check, Finding, Level, joined, quoted, span};
 use crate::validity::rounding::Figure;
 use speedwell_model::Run;
 
-/// Runs of one address that came in one file without names, as reports of ab do.
+/// Checks for runs of one URL in one file without names, as in reports of ab.
 pub(super) fn unnamed(cells: &Cells<'_>) -> Vec<Finding> {
     let is_load = |run: &&Run| run.value_of("http_errors").is_some();
     let is_unnamed = |cell: &&Cell<'_>| {
@@ -33,13 +34,13 @@ pub(super) fn unnamed(cells: &Cells<'_>) -> Vec<Finding> {
     found.map(finding).collect()
 }
 
-/// Fewer cells agree by chance.
+/// Minimum number of cells; fewer agree by chance.
 const FEWEST_CELLS: usize = 4;
 
-/// The largest number of requests in flight, by the smallest, that counts as one number.
+/// Maximum ratio of requests in flight that counts as one number.
 const SAME: f64 = 1.05;
 
-/// Rates that differ less do not show anything.
+/// Minimum ratio of rates that is conclusive.
 const LEAST_RANGE: f64 = 1.5;
 
 const DISGUISE_REMEDY: &str = "Do not use these latencies. Measure again with a generator that times each pipelined \
@@ -48,7 +49,7 @@ const DISGUISE_REMEDY: &str = "Do not use these latencies. Measure again with a 
 const UNKNOWN: &str = "Say how many were requested, so that this can be checked: import the file with --set \
     connections=N --set pipelining=N.";
 
-/// The finding, if the latencies of all cells repeat the rates.
+/// Checks whether the latencies of all cells merely restate the rates.
 pub(super) fn check_disguise(cells: &Cells<'_>) -> Option<Finding> {
     let mut known: Vec<(&Cell<'_>, Figure, f64)> = Vec::new();
     for cell in &cells.cells {
@@ -96,7 +97,7 @@ pub(super) fn check_disguise(cells: &Cells<'_>) -> Option<Finding> {
     ))
 }
 
-/// A generator that is known for it.
+/// A generator known to do this.
 fn culprit(cells: &Cells<'_>) -> String {
     let mut names = cells
         .cells
@@ -123,7 +124,7 @@ fn range(values: &[f64]) -> f64 {
     high / low
 }
 
-/// Variables by which a runtime or the loader takes up more code.
+/// Variables that make a runtime or the loader load more code.
 const REACHING: [&str; 8] = [
     "NODE_OPTIONS",
     "LD_PRELOAD",
@@ -138,7 +139,7 @@ const REACHING: [&str; 8] = [
 const REACH_REMEDY: &str =
     "Give the variable to the measured program only, as a variant of Speedwell does.";
 
-/// The finding, if commands of an imported file set such a variable.
+/// Checks whether commands of an imported file set such a variable.
 pub(super) fn check_reach(cells: &Cells<'_>) -> Option<Finding> {
     if !cells.is_imported {
         return None;

@@ -1,9 +1,9 @@
-//! Figures that contradict each other, or that nothing can have.
+//! Figures that contradict each other or are impossible.
 //!
-//! Decides which relations hold whatever was measured: times and rates are not negative, a greater share of the requests
-//! takes no less time, a mean lies between the least and the greatest value, and a single time is not known
-//! better than to the nanosecond. How published figures were rounded, and the width of a histogram's bins, are allowed
-//! for. Start at [`check_impossible`].
+//! Decides which relations always hold: times and rates are not negative, a larger share of the
+//! requests takes no less time, a mean lies between minimum and maximum, and a single time is not
+//! known more precisely than to the nanosecond. Allows for rounding of published figures and for
+//! the width of histogram bins. Start at [`check_impossible`].
 
 use crate::validity::cells::{Cell, Cells};
 use crate::validity::finding::{Check, Finding, Level, joined, of_runs};
@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 const REMEDY: &str = "Do not use these figures. Look for a wrong unit, shifted or swapped columns, and digits that \
     were lost or invented.";
 
-/// What the names of times of single requests begin with.
+/// Prefix of metrics that are times of single requests.
 const LATENCY: &str = "latency_";
 
-/// Quantities besides latencies of which there is nothing below zero.
+/// Quantities besides latencies that cannot be negative.
 const NEVER_NEGATIVE: [&str; 8] = [
     "throughput",
     "requests_per_second",
@@ -28,13 +28,13 @@ const NEVER_NEGATIVE: [&str; 8] = [
     "http_non2xx",
 ];
 
-/// Histograms with two significant digits have bins that wide, as a share.
+/// Bin width of histograms with two significant digits, as a share.
 const BIN: f64 = 0.01;
 
-/// What a product with a power of ten may add to a whole number of nanoseconds, in nanoseconds.
+/// Maximum error from multiplying a whole number of nanoseconds by a power of ten, in nanoseconds.
 const FLOAT_ERROR_NS: f64 = 1e-3;
 
-/// One finding for each contradiction in a cell, with the runs that have it.
+/// One finding per contradiction in a cell, with the affected runs.
 pub(super) fn check_impossible(cells: &Cells<'_>) -> Vec<Finding> {
     let found = cells.cells.iter().flat_map(|cell| of_cell(cells, cell));
     found.collect()
@@ -55,7 +55,7 @@ fn of_cell(cells: &Cells<'_>, cell: &Cell<'_>) -> Vec<Finding> {
     found.into_iter().map(finding).collect()
 }
 
-/// The contradictions of a run, each at most once.
+/// Contradictions in a run, each at most once.
 fn of_run(cells: &Cells<'_>, run: &Run) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     found.extend(negative(run).map(|says| ("negative", says)));
@@ -75,7 +75,7 @@ fn negative(run: &Run) -> Option<String> {
     (!names.is_empty()).then(|| format!("{} is below zero", joined(&names)))
 }
 
-/// The times of a run by the share of the requests that they belong to, in percent.
+/// Times of a run by share of requests, in percent.
 fn by_share(run: &Run) -> Vec<(f64, &str, f64)> {
     let share = |name: &str| -> Option<f64> {
         match name.strip_prefix(LATENCY)? {
@@ -126,14 +126,14 @@ fn mean_outside(cells: &Cells<'_>, run: &Run) -> Option<String> {
     ))
 }
 
-/// Whether one time is above another beyond what rounding and bins explain.
+/// Whether one time exceeds another by more than rounding and bins explain.
 fn exceeds(cells: &Cells<'_>, one: (&str, f64), other: (&str, f64)) -> bool {
     let rounding = (cells.step(one.0) + cells.step(other.0)) / 2.0;
     one.1 > other.1 + other.1.abs() * BIN + rounding
 }
 
-/// The least and the greatest time are those of single requests, which clocks give in whole nanoseconds; percentiles and
-/// means may be computed from several.
+/// Minimum and maximum are times of single requests, which clocks report in whole nanoseconds;
+/// percentiles and means may be computed from several.
 fn too_precise(cells: &Cells<'_>, run: &Run) -> Option<String> {
     let is_broken =
         |ns: &f64| (ns - ns.round()).abs() > FLOAT_ERROR_NS.max(ns.abs() * f64::EPSILON * 4.0);
@@ -156,10 +156,10 @@ mod tests {
     use crate::validity::{Known, check};
     use speedwell_model::{Better, Metric};
 
-    /// A table of a load with 100 connections: what it says besides the figures that all tables share.
+    /// Figures of a load with 100 connections that differ from those of the sound table.
     type Table = &'static [(&'static str, f64)];
 
-    /// 20,000 requests a second at 5 ms: 100 are in flight.
+    /// 20,000 requests per second at 5 ms: 100 are in flight.
     const SOUND: [(&str, f64); 8] = [
         ("throughput", 20_000.0),
         ("latency_mean", 5e6),

@@ -1,8 +1,8 @@
-//! Whether figures can be what they are said to be: checks of conservation, of Little's law, of
-//! records and of circumstances, on any session, measured here or published by others.
+//! Checks whether figures are plausible: conservation, Little's law, duplicate records and
+//! environment, for any session, measured by Speedwell or published by others.
 //!
-//! Decides what is found and what to do about it; it changes no figure and knows no format. Checks of one kind share a
-//! file; the cells that they all look at are in `cells.rs`. Start at [`check`].
+//! Decides what is found and what to do about it; changes no figure and knows no format. Related
+//! checks share a file; the cells that they all examine are in `cells.rs`. Start at [`check`].
 
 mod cells;
 mod circumstances;
@@ -26,7 +26,7 @@ use cells::Cells;
 use records::{Digests, Records};
 use speedwell_model::Session;
 
-/// Everything that is wrong with the figures of a session, the worst first.
+/// Checks the figures of a session; returns findings, most severe first.
 pub fn check(session: &Session, known: &Known<'_>) -> Vec<Finding> {
     let cells = Cells::of_session(session, known);
     let mut found = of_cells(&cells);
@@ -38,8 +38,8 @@ pub fn check(session: &Session, known: &Known<'_>) -> Vec<Finding> {
     in_order(found, &cells)
 }
 
-/// The same for sides of a comparison that come from several sessions: label, session and name of the
-/// variant that takes part.
+/// Checks sides of a comparison that come from several sessions: label, session and name of the
+/// compared variant.
 pub(super) fn of_sides(sides: &[(&str, &Session, &str)]) -> Vec<Finding> {
     let cells = Cells::of_sides(sides);
     in_order(of_cells(&cells), &cells)
@@ -54,7 +54,7 @@ fn in_order(mut found: Vec<Vec<Finding>>, cells: &Cells<'_>) -> Vec<Finding> {
     finished(found, &name)
 }
 
-/// The worst first, with the names of their cases.
+/// Sorts findings by severity and adds the names of their cases.
 fn finished(found: Vec<Vec<Finding>>, name: &dyn Fn(&str) -> String) -> Vec<Finding> {
     let mut found: Vec<Finding> = found.into_iter().flatten().collect();
     for finding in &mut found {
@@ -64,11 +64,11 @@ fn finished(found: Vec<Vec<Finding>>, name: &dyn Fn(&str) -> String) -> Vec<Find
     found
 }
 
-/// The places of two checks among all: those that every part of a session adds to.
+/// Indexes of two checks that accumulate over the parts of a session.
 const GENERATORS: usize = 6;
 const RECORDS: usize = 8;
 
-/// What each check finds by itself, but for identical records, which are looked for in all cells together.
+/// Findings of each check, except for identical records, which are searched for across all cells.
 fn of_cells(cells: &Cells<'_>) -> Vec<Vec<Finding>> {
     let disguise = identical::check_disguise(cells);
     let in_flight = match disguise {

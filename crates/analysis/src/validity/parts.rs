@@ -1,7 +1,7 @@
-//! The checks of a session that is read part by part, each part with all runs of its cases.
+//! Checks for sessions that are read in parts, each with all runs of its cases.
 //!
-//! Decides for which sessions that is possible: some checks hold cases against each other, and they look at the figures of
-//! HTTP loads and at files of others. Start at [`needs_all_cells`], then [`Checked::add`].
+//! Decides for which sessions that is possible: some checks compare cases with each other, namely
+//! those of HTTP loads and of imported files. Start at [`needs_all_cells`], then [`Checked::add`].
 
 use super::cells::{Cells, Known, LOADS, check_single_runs, short_names};
 use super::direction::generators;
@@ -11,14 +11,14 @@ use speedwell_model::{Case, Session, State};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Whether checks would hold the cases of this session against each other; its runs are not looked at.
+/// Whether checks would compare the cases of this session with each other; does not look at runs.
 pub(crate) fn needs_all_cells(session: &Session) -> bool {
     let loads = LOADS.iter().copied().chain(circumstances::limited());
     let mut names = loads.chain(["http_errors"]);
     session.state == State::Imported || names.any(|name| session.metric(name).is_some())
 }
 
-/// What was found so far.
+/// Findings so far.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
     found: Vec<Vec<Finding>>,
@@ -29,11 +29,11 @@ pub(crate) struct Checked {
 }
 
 impl Checked {
-    /// Looks at a part.
+    /// Checks a part.
     pub fn add(&mut self, part: &Session) {
         let cells = Cells::of_session(part, &Known::default());
         let mut found = of_cells(&cells);
-        // Of files of others, which come in one part.
+        // Applies to imported files, which come in one part.
         found.push(Vec::from_iter(check_single_runs(&cells)));
         self.found.resize_with(found.len(), Vec::new);
         for (all, found) in self.found.iter_mut().zip(found) {
@@ -48,18 +48,18 @@ impl Checked {
         self.digests.add(&cells);
     }
 
-    /// The records of which several runs seem to have the same: if there are any, all parts are to be looked at again.
+    /// Digests that several runs share; if there are any, all parts must be read again.
     pub fn repeated(&mut self) -> HashSet<u64> {
         self.digests.repeated()
     }
 
-    /// Looks at a part again.
+    /// Checks a part for the second time, for repeated records only.
     pub fn look_again(&mut self, part: &Session, repeated: &HashSet<u64>) {
         let cells = Cells::of_session(part, &Known::default());
         self.records.add(&cells, repeated);
     }
 
-    /// Everything that is wrong with the figures, the worst first.
+    /// All findings, most severe first.
     pub fn findings(mut self) -> Vec<Finding> {
         let names = short_names(&self.cases);
         let name = |id: &str| names.get(id).map_or(id, String::as_str).to_owned();

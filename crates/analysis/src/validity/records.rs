@@ -1,8 +1,8 @@
-//! Records that cannot be two measurements, because all their figures are equal to the last digit.
+//! Records that cannot be separate measurements, because all their figures agree to the last digit.
 //!
-//! Decides how many equal digits are too many for chance. A session may have more runs than fit into memory, so its cells
-//! are looked at twice: a number of 64 bits is kept of every record, and the records themselves only where such numbers
-//! repeat. Start at [`Digests::add`], then [`Records::add`].
+//! Decides how many equal digits are too many for chance. A session may have more runs than fit in
+//! memory, so cells are read twice: first a 64-bit digest of each record is kept, then only the
+//! records whose digests repeat. Start at [`Digests::add`], then [`Records::add`].
 
 use crate::validity::cells::{Cell, Cells};
 use crate::validity::finding::{Check, Finding, Level, joined};
@@ -10,24 +10,24 @@ use speedwell_model::Run;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Equal digits below which two runs may agree by chance.
+/// Minimum number of equal digits that rules out chance.
 const FEWEST_DIGITS: usize = 12;
 
-/// Figures below which a record may be a count that never changes.
+/// Minimum number of figures per record; smaller records may be counts that never change.
 const FEWEST_FIGURES: usize = 3;
 
-/// A number for each record that says enough.
+/// A digest for each record with enough figures.
 #[derive(Debug, Default)]
 pub(super) struct Digests(Vec<u64>);
 
 impl Digests {
-    /// Those of some cells.
+    /// Adds the digests of some cells.
     pub fn add(&mut self, cells: &Cells<'_>) {
         let runs = cells.cells.iter().flat_map(|cell| &cell.runs);
         self.0.extend(runs.filter_map(|run| digest(run)));
     }
 
-    /// Those that several runs have.
+    /// Digests that several runs share.
     pub fn repeated(&mut self) -> HashSet<u64> {
         let mut all = std::mem::take(&mut self.0);
         all.sort_unstable();
@@ -39,7 +39,7 @@ impl Digests {
     }
 }
 
-/// Runs by what they tell.
+/// Runs grouped by their figures.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     places: HashMap<Vec<(String, u64)>, usize>,
@@ -50,19 +50,19 @@ pub(super) struct Records {
 /// A run of a group.
 #[derive(Debug)]
 struct Member {
-    /// The number of its cell among all cells.
+    /// Index of its cell among all cells.
     cell: usize,
     case: String,
-    /// The name of its variant, where there are several.
+    /// Name of its variant, if there are several.
     variant: Vec<String>,
-    /// Its number among the runs of its cell, from 1.
+    /// Number among the runs of its cell, from 1.
     number: usize,
-    /// How many figures it has.
+    /// Number of figures.
     figures: usize,
 }
 
 impl Records {
-    /// The records of some cells whose number is among those that repeat.
+    /// Adds the records of some cells whose digests repeat.
     pub fn add(&mut self, cells: &Cells<'_>, repeated: &HashSet<u64>) {
         for cell in &cells.cells {
             for (run, number) in cell.runs.iter().zip(1..) {
@@ -90,8 +90,8 @@ impl Records {
         });
     }
 
-    /// One finding per set of runs that agree to the last digit in everything they tell; `name` says what sets a case apart
-    /// from the others.
+    /// One finding per set of runs whose figures all agree to the last digit; `name` returns the
+    /// distinguishing name of a case.
     pub fn findings(&self, name: &dyn Fn(&str) -> String) -> Vec<Finding> {
         let several = self.groups.iter().filter(|group| group.len() > 1);
         several.map(|group| same(group, name)).collect()
@@ -137,7 +137,7 @@ fn same(group: &[Member], name: &dyn Fn(&str) -> String) -> Finding {
     finding
 }
 
-/// A number for what a run tells; `None` if that is too little to be compared.
+/// Digest of a run's figures; `None` if there are too few to compare.
 fn digest(run: &Run) -> Option<u64> {
     let digits: usize = run.samples.iter().map(|sample| digits(sample.value)).sum();
     if run.samples.len() < FEWEST_FIGURES || digits < FEWEST_DIGITS {
@@ -148,7 +148,7 @@ fn digest(run: &Run) -> Option<u64> {
     Some(hasher.finish())
 }
 
-/// Everything that a run tells, in an order of its own.
+/// All figures of a run, in canonical order.
 fn record(run: &Run) -> Vec<(&str, u64)> {
     let mut record: Vec<(&str, u64)> = run
         .samples
@@ -159,7 +159,7 @@ fn record(run: &Run) -> Vec<(&str, u64)> {
     record
 }
 
-/// Digits that could have been others.
+/// Number of significant digits.
 fn digits(value: f64) -> usize {
     if value == 0.0 {
         return 0;

@@ -1,8 +1,9 @@
-//! Published figures as they were printed: the step between two neighbouring ones, and between which ends a figure lies.
+//! Rounding of published figures: the step between printed values, and the interval in which a
+//! figure lies.
 
 use speedwell_model::Session;
 
-/// A figure, and the ends between which it lies if it was rounded.
+/// A figure, with the interval in which it lies if it was rounded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Figure {
     pub low: f64,
@@ -11,7 +12,7 @@ pub(super) struct Figure {
 }
 
 impl Figure {
-    /// A figure that was rounded to multiples of `step`.
+    /// Creates a figure that was rounded to multiples of `step`.
     pub fn rounded(value: f64, step: f64) -> Figure {
         Figure {
             low: value - step / 2.0,
@@ -37,18 +38,19 @@ impl Figure {
     }
 }
 
-/// Decimal digits that a number keeps through any computation in binary floating point (IEEE 754).
+/// Decimal digits that survive any conversion to binary floating point (IEEE 754).
 const SURE_DIGITS: usize = 15;
 
-/// Units in which times are printed, in nanoseconds. Times above a second are taken for printed in
-/// milliseconds, because zeros at the end of a few round numbers say nothing of their precision.
+/// Units in which times are printed, in nanoseconds. Times above a second are assumed to be printed
+/// in milliseconds, because trailing zeros of a few round numbers say nothing about their
+/// precision.
 const TIMES: [f64; 3] = [1e6, 1e3, 1.0];
 
-/// Units in which bytes are printed. A power of two divides without a rounding error, so the printed
-/// digits come out again.
+/// Units in which bytes are printed. Dividing by a power of two is exact and restores the printed
+/// digits.
 const BYTES: [f64; 6] = [1.0, 1e3, 1e6, 1024.0, 1_048_576.0, 1_073_741_824.0];
 
-/// The step between two neighbouring figures of a metric as they were printed, in the metric's unit.
+/// Step between adjacent printed values of a metric, in the metric's unit.
 pub(super) fn step_of(sessions: &[&Session], metric: &str) -> f64 {
     let unit = sessions.iter().find_map(|session| session.metric(metric));
     let Some(unit) = unit.map(|metric| metric.unit.as_str()) else {
@@ -70,8 +72,7 @@ fn step(values: &[f64], unit: &str) -> f64 {
         "B/s" | "B" => &BYTES,
         _ => &[1.0],
     };
-    // The unit in which the figures have the fewest digits behind the point is that of the print; the
-    // larger one where several are alike.
+    // Assume the unit in which the figures have the fewest decimals; if several tie, the largest.
     let in_unit = |unit: f64| {
         let decimals = values.iter().map(|value| decimals(value / unit)).max();
         unit * 10f64.powi(-(decimals.unwrap_or(0) as i32))
@@ -79,7 +80,7 @@ fn step(values: &[f64], unit: &str) -> f64 {
     units.iter().map(|unit| in_unit(*unit)).fold(0.0, f64::max)
 }
 
-/// Digits behind the point.
+/// Number of decimals.
 fn decimals(value: f64) -> usize {
     let text = format!("{value:.*e}", SURE_DIGITS - 1);
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -97,7 +98,7 @@ mod tests {
     fn the_last_printed_digit_comes_back_in_any_unit() {
         assert_eq!(step(&[54620.0, 28200.4, 11450.15], "1/s"), 0.01);
         assert_eq!(step(&[1000.0, 20000.0], "1/s"), 1.0);
-        // 1.75 ms, 4.4 ms; whole milliseconds; nanoseconds measured here.
+        // 1.75 ms, 4.4 ms; whole milliseconds; nanoseconds measured by Speedwell.
         assert_eq!(step(&[1_750_000.0, 4_400_000.0], "ns"), 1e4);
         assert_eq!(step(&[1129e6, 585e6], "ns"), 1e6);
         assert_eq!(step(&[1_750_123.0, 4_400_001.0], "ns"), 1.0);

@@ -1,30 +1,32 @@
-//! Bytes per response as a fingerprint of what was served: two variants of a case give answers of one size.
+//! Bytes per response as a fingerprint of what was served: two variants of a case return responses
+//! of the same size.
 //!
-//! Decides when two sizes are of different answers, and when the sizes of a candidate are those of the baseline in
-//! another order. Start at [`check_sizes`].
+//! Decides when two sizes belong to different responses, and when a candidate's sizes are those of
+//! the baseline in another order. Start at [`check_sizes`].
 
 use crate::validity::cells::{Cell, Cells, typical};
 use crate::validity::finding::{Check, Finding, Level, joined};
 use crate::validity::rounding::Figure;
 
-/// Bodies of varying length average out over a run (those of one published study to 0.05 %); another
-/// answer differs by more than this share.
+/// Minimum relative difference between different responses. Bodies of varying length average out
+/// over a run (to 0.05 % in one published study).
 const SAME_ANSWER: f64 = 0.01;
 
 const SIZES_REMEDY: &str = "Verify status and body of an answer under every variant, and see whether the figures \
     were put together by name.";
 
-/// The sizes of all cases under two variants. `None` where a size is not known.
+/// Known response sizes of a case under two variants.
 struct Sizes<'a> {
-    /// The id of the case.
+    /// Case id.
     pub case: &'a str,
-    /// Under the baseline.
+    /// Size under the baseline.
     pub baseline: Figure,
-    /// Under the candidate.
+    /// Size under the candidate.
     pub candidate: Figure,
 }
 
-/// Cases whose answers differ between variants, and columns whose rows seem to be mixed up.
+/// Checks for cases whose responses differ between variants, and for columns whose rows seem to be
+/// mixed up.
 pub(super) fn check_sizes(cells: &Cells<'_>) -> Vec<Finding> {
     let mut found: Vec<Finding> = cells
         .cases()
@@ -83,7 +85,7 @@ fn of_case(cells: &Cells<'_>, case: &[Cell<'_>]) -> Option<Finding> {
     })
 }
 
-/// From the smallest to the largest that the runs allow, around their median.
+/// Range from the smallest to the largest size that the runs allow, around their median.
 fn size(cells: &Cells<'_>, cell: &Cell<'_>) -> Option<Figure> {
     let mut known: Vec<Figure> = cell
         .runs
@@ -102,14 +104,14 @@ fn size(cells: &Cells<'_>, cell: &Cell<'_>) -> Option<Figure> {
     })
 }
 
-/// Whether two sizes are of different answers: apart in spite of rounding, and by more than bodies of
-/// varying length are.
+/// Whether two sizes belong to different responses: they differ by more than rounding and bodies of
+/// varying length explain.
 fn differ(a: &Figure, b: &Figure) -> bool {
     let is_apart = a.high < b.low || b.high < a.low;
     is_apart && (a.value - b.value).abs() > SAME_ANSWER * a.value.min(b.value)
 }
 
-/// Whole bytes where rounding allows no more.
+/// Whole bytes if rounding leaves no more precision.
 fn bytes(size: &Figure) -> String {
     match size.value {
         value if value >= 100.0 || size.high - size.low > 0.1 => format!("{value:.0}"),
@@ -120,10 +122,10 @@ fn bytes(size: &Figure) -> String {
 const ALIGNMENT_REMEDY: &str =
     "Go back to the raw results and join the columns by name, never by position.";
 
-/// Rows from which a column in falling order is no accident.
+/// Minimum number of rows for which a sorted column is not a coincidence.
 const FEWEST_SORTED: usize = 4;
 
-/// The finding, if the rows that differ are a permutation of each other, and only one fits.
+/// Checks whether the rows that differ are a permutation of each other that is unique.
 fn check_alignment(
     cells: &Cells<'_>,
     sizes: &[Sizes<'_>],
@@ -165,8 +167,9 @@ fn check_alignment(
     })
 }
 
-/// For every row the row whose baseline it looks like. `None` if there is no way to pair all rows, or
-/// more than one: where a pairing is the only one, some row has a single partner at every step.
+/// Matches each row with the row whose baseline it resembles. `None` if there is no perfect
+/// matching or more than one: with a unique matching, some row has a single candidate at every
+/// step.
 fn only_matching(rows: &[&Sizes<'_>]) -> Option<Vec<usize>> {
     let fits = |row: &usize, like: &usize| !differ(&rows[*row].candidate, &rows[*like].baseline);
     let mut free: Vec<usize> = (0..rows.len()).collect();
@@ -182,7 +185,7 @@ fn only_matching(rows: &[&Sizes<'_>]) -> Option<Vec<usize>> {
     (rows.len() > 1).then_some(order)
 }
 
-/// What the changes of throughput would be with the rows where they belong.
+/// Changes of throughput with the rows put back in place.
 fn rejoined(
     cells: &Cells<'_>,
     pairs: &[(String, String)],
@@ -207,7 +210,7 @@ fn rate(cells: &Cells<'_>, case: &str, variant: &str) -> Option<f64> {
     typical(&cell.runs, |run| Some(cells.rate(run)?.value))
 }
 
-/// Whether both columns fall from row to row, as they do when each was sorted by itself.
+/// Whether both columns are in descending order, as if each had been sorted by itself.
 fn sorted(cells: &Cells<'_>, baseline: &str, candidate: &str) -> String {
     let falls = |variant: &str| {
         let column: Vec<f64> = cells

@@ -1,4 +1,4 @@
-//! The checks on sessions made up for them, and on a published table.
+//! Tests of the checks on synthetic sessions and on a published table.
 
 use crate::Settings;
 use crate::validity::*;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// A published study of a server in six layouts, as ab reported it with -c 250.
 const TOPOLOGIES: &str = include_str!("../../../speedwell/tests/golden/published/topologies.csv");
 
-/// A session of others with these variants.
+/// An imported session with these variants.
 pub(super) fn published(variants: &[&str]) -> Session {
     Session {
         id: String::new(),
@@ -134,14 +134,14 @@ fn three_of_six_published_series_carried_less_than_was_asked_for() {
     assert!(is_pair("red", "green") && is_pair("blue", "purple") && is_pair("brown", "cyan"));
     assert!(!is_pair("red", "blue") && !is_pair("purple", "cyan"));
     assert_eq!(of_check(&found, Check::LengthFailures).len(), 6);
-    // Bodies of varying length average out; lengths are no failures.
+    // Bodies of varying length average out; a different length is not a failure.
     assert!(
         found.iter().all(|finding| finding.level == Level::Amber),
         "{found:?}"
     );
 }
 
-/// Cases whose answers have these sizes, 100 connections, in two variants.
+/// Cases with their response sizes in two variants, at 100 connections.
 const SIZES: [(&str, f64, f64); 5] = [
     ("a", 5000.0, 164.0),
     ("b", 4000.0, 365.0),
@@ -150,8 +150,8 @@ const SIZES: [(&str, f64, f64); 5] = [
     ("e", 1000.0, 12_040.0),
 ];
 
-/// A table in which nothing is wrong: the candidate serves 5 % less. The columns are joined as `order`
-/// says: row by row, the case whose figures stand there.
+/// A sound table: the candidate serves 5 % less. `order` gives, for each row, the case whose
+/// candidate figures it holds.
 fn table(order: [usize; 5]) -> Session {
     let mut session = published(&["old", "new"]);
     for (row, (name, _, _)) in SIZES.iter().enumerate() {
@@ -179,7 +179,7 @@ fn a_clean_table_has_no_findings_but_that_its_cells_are_single_runs() {
     let found = check(&table([0, 1, 2, 3, 4]), &Known::default());
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].check, Check::SingleRuns);
-    // The order of the records says nothing.
+    // The order of the records does not matter.
     let mut session = table([0, 1, 2, 3, 4]);
     session.runs.reverse();
     assert_eq!(check(&session, &Known::default()).len(), 1);
@@ -232,7 +232,7 @@ fn sizes_that_fit_no_row_or_several_are_not_put_anywhere() {
 #[test]
 fn rounding_is_no_difference() {
     let mut session = published(&["old", "new"]);
-    // 164 bytes at 54620 and at 56606.4 a second, in MB with one decimal.
+    // 164 bytes at 54620 and at 56606.4 per second, in MB with one decimal.
     for (variant, rate, bytes) in [("old", 54_620.0, 9.0e6), ("new", 56_606.4, 9.3e6)] {
         let figures = [("throughput", rate), ("bytes_per_second", bytes)];
         add(&mut session, "a", variant, &figures);
@@ -381,7 +381,7 @@ fn variables_in_a_command_reach_the_instrument() {
     );
 }
 
-/// Twelve runs of a side, with this many requests in flight.
+/// Adds twelve runs of a variant with this many requests in flight.
 pub(super) fn measured(session: &mut Session, variant: &str, rate: f64, under_way: f64) {
     for run in 0..12 {
         let rate = rate + f64::from(run) / 7.0;

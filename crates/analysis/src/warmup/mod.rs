@@ -1,8 +1,8 @@
-//! Warm-up: which processes become steady, when, and what that costs.
+//! Warm-up: which processes reach a steady state, when, and at what cost.
 //!
-//! Decides what a session whose runs are series from the first iteration on says about each case and variant, and turns
-//! every run into three figures, one value each, so that the usual tests compare variants. Start at [`analyse`]; what one
-//! series is, is decided in `steady.rs`.
+//! Analyzes sessions whose runs are series from the first iteration on, by case and variant, and
+//! reduces each run to three figures, one value each, so that the usual tests can compare variants.
+//! Start at [`analyse`]; `steady.rs` classifies a single series.
 
 mod steady;
 #[cfg(test)]
@@ -21,30 +21,30 @@ use speedwell_stats::describe::median;
 use std::fmt;
 use std::sync::Arc;
 
-/// Median time of an iteration in the steady part.
+/// Median time per iteration in the steady part.
 pub const STEADY_TIME: &str = "steady_time";
-/// Time from the start to the end of the first point of the steady part.
+/// Time from the start to the end of the first steady point.
 pub const TIME_TO_STEADY: &str = "time_to_steady";
-/// Time of all points.
+/// Total time of all points.
 pub const TOTAL: &str = "total";
-/// The share of processes that must agree before a gate may refuse anything.
+/// Minimum share of processes in the same class for a gate to use a case.
 pub const AGREEMENT_OF_GATE: f64 = 0.8;
 
-/// What a session of series says.
+/// Findings of a session of series.
 #[derive(Debug, Clone)]
 pub struct WarmupFindings {
-    /// The rule by which steady parts were looked for.
+    /// Rule for the steady part.
     pub rule: SteadyRule,
-    /// The time that was looked at.
+    /// Clock used.
     pub clock: Clock,
-    /// One entry for each case and variant, in order of first appearance.
+    /// One entry per case and variant, by first appearance.
     pub cases: Vec<CaseWarmup>,
-    /// The three figures of all processes, summarised and compared.
+    /// The three figures of all processes, summarized and compared.
     pub findings: Findings,
 }
 
 impl WarmupFindings {
-    /// Judges the figures; `None` without a gate. Nothing rests on a case whose processes do not agree.
+    /// Judges the figures; `None` without a gate. Ignores cases whose processes disagree.
     pub fn gate(&self, fail_on: FailOn) -> Option<GateOutcome> {
         let agreed: Vec<&CaseWarmup> = self.cases.iter().filter(|own| own.agrees()).collect();
         let is_agreed = |case: &Case, variant: &str| {
@@ -58,7 +58,7 @@ impl WarmupFindings {
         }
         let mut outcome = gate::judge(&findings, fail_on, None)?;
         if findings.comparisons.is_empty() {
-            // Of a single variant the question is whether it becomes steady.
+            // With a single variant, the question is whether it becomes steady.
             outcome
                 .obstacles
                 .retain(|why| why != gate::NOTHING_TO_COMPARE);
@@ -85,48 +85,48 @@ impl WarmupFindings {
     }
 }
 
-/// A case under a variant.
+/// A case under one variant.
 #[derive(Debug, Clone)]
 pub struct CaseWarmup {
     /// The case.
     pub case: Arc<Case>,
     /// The variant.
     pub variant: Arc<str>,
-    /// Iterations of a point.
+    /// Iterations per point.
     pub iterations: f64,
-    /// Its processes, in order of execution.
+    /// Its processes, in execution order.
     pub processes: Vec<Process>,
 }
 
 /// One process.
 #[derive(Debug, Clone)]
 pub struct Process {
-    /// Its place in the order of execution.
+    /// Position in execution order.
     pub slot: u32,
-    /// Time of an iteration in each point, in nanoseconds.
+    /// Time per iteration of each point, in nanoseconds.
     pub times_ns: Vec<f64>,
-    /// What was found in them.
+    /// Result of the search for a steady part.
     pub search: SteadySearch,
-    /// How often the reference loop was performed.
+    /// Number of executions of the reference loop.
     pub reference: usize,
-    /// What `warmup_stats` would say.
+    /// Class according to `warmup_stats`.
     pub compat: Class,
-    /// Time of all points.
+    /// Total time of all points, in nanoseconds.
     pub total_ns: f64,
-    /// Median time of an iteration in the steady part.
+    /// Median time per iteration in the steady part, in nanoseconds.
     pub steady_ns: Option<f64>,
-    /// Time up to the end of the first steady point.
+    /// Time to the end of the first steady point, in nanoseconds.
     pub to_steady_ns: Option<f64>,
 }
 
-/// What the processes of a case say together.
+/// Joint class of the processes of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Agreement {
-    /// All the same.
+    /// All in the same class.
     All(Class),
     /// Some flat, some warming up.
     MixedGood,
-    /// Anything else.
+    /// Any other mix.
     MixedBad,
 }
 
@@ -141,7 +141,7 @@ impl fmt::Display for Agreement {
 }
 
 impl CaseWarmup {
-    /// What the processes say together.
+    /// Joint class of the processes.
     pub fn agreement(&self) -> Agreement {
         let classes = || self.processes.iter().map(|process| process.search.class);
         match classes().next() {
@@ -153,7 +153,7 @@ impl CaseWarmup {
         }
     }
 
-    /// The processes of each class that occurs.
+    /// Number of processes in each class that occurs.
     pub fn counts(&self) -> Vec<(Class, usize)> {
         let count = |class: Class| {
             let own = self
@@ -166,14 +166,14 @@ impl CaseWarmup {
         counts.filter(|(_, count)| *count > 0).collect()
     }
 
-    /// Whether there is a steady part in every process.
+    /// Whether every process has a steady part.
     pub fn is_steady(&self) -> bool {
         self.processes
             .iter()
             .all(|process| process.search.class.is_steady())
     }
 
-    /// Whether no process has a steady part, and it is known that none has.
+    /// Whether all processes are known to have no steady part.
     pub fn is_never_steady(&self) -> bool {
         let is_without =
             |own: &Process| matches!(own.search.class, Class::Cyclic | Class::NoSteadyState);
@@ -181,13 +181,13 @@ impl CaseWarmup {
         without as f64 >= AGREEMENT_OF_GATE * self.processes.len() as f64
     }
 
-    /// Whether so many processes agree that a gate may rest on it.
+    /// Whether enough processes agree for a gate to use the case.
     pub fn agrees(&self) -> bool {
         let most = self.counts().into_iter().map(|(_, count)| count).max();
         most.unwrap_or(0) as f64 >= AGREEMENT_OF_GATE * self.processes.len() as f64
     }
 
-    /// The median over the processes of a figure that all have.
+    /// Median over the processes; `None` unless all have the figure.
     pub fn median(&self, figure: impl Fn(&Process) -> Option<f64>) -> Option<f64> {
         let values: Option<Vec<f64>> = self.processes.iter().map(figure).collect();
         values
@@ -195,7 +195,8 @@ impl CaseWarmup {
             .map(|values| median(&values))
     }
 
-    /// What its start costs beyond iterations that were steady at once, in nanoseconds, and a steady iteration.
+    /// Startup cost beyond the same iterations at steady speed, and the time of a steady iteration,
+    /// both in nanoseconds.
     fn costs(&self) -> Option<(f64, f64)> {
         let extra = |process: &Process| {
             let first = process.search.first()? as f64 + 1.0;
@@ -208,15 +209,15 @@ impl CaseWarmup {
     }
 }
 
-/// The number of iterations at which two variants have taken equally long, where one starts better and the other is better
-/// when it is steady.
+/// Number of iterations at which two variants have taken equally long, if one starts faster and the
+/// other has the faster steady state.
 pub fn break_even(baseline: &CaseWarmup, candidate: &CaseWarmup) -> Option<f64> {
     let ((start, steady), (other_start, other_steady)) = (baseline.costs()?, candidate.costs()?);
     let iterations = (other_start - start) / (steady - other_steady);
     (iterations.is_finite() && iterations > 0.0).then_some(iterations)
 }
 
-/// Judges a session of series by `rule`, or by that of its design.
+/// Analyzes a session of series by `rule`.
 pub fn analyse(session: &Session, rule: &SteadyRule, settings: &Settings) -> WarmupFindings {
     let clock = match rule.clock {
         Some(Clock::Wall) => Clock::Wall,
@@ -257,7 +258,7 @@ pub fn analyse(session: &Session, rule: &SteadyRule, settings: &Settings) -> War
     }
 }
 
-/// Brings the variants of each case into the order in which they were given.
+/// Orders the variants of each case as in the session.
 fn in_order(cases: &mut [CaseWarmup], session: &Session) {
     let ids: Vec<String> = cases.iter().map(|own| own.case.id()).collect();
     let place = |own: &CaseWarmup| {
@@ -269,7 +270,7 @@ fn in_order(cases: &mut [CaseWarmup], session: &Session) {
     cases.sort_by_key(place);
 }
 
-/// Processor time if it is known of every point.
+/// Processor time if it is known for every point, else wall time.
 fn clock_of(session: &Session) -> Clock {
     let has = |run: &Run| times_of(&run.samples, Clock::Cpu).is_some();
     if session.runs.iter().all(has) {
@@ -279,10 +280,10 @@ fn clock_of(session: &Session) -> Clock {
     }
 }
 
-/// Time of an iteration in the steady part of a run that was recorded as a series.
+/// Time per iteration in the steady part of a run that was recorded as a series.
 ///
 /// # Errors
-/// It has no steady part: the class that it has instead.
+/// Returns the class of a run without a steady part.
 pub fn steady_time(samples: &[Sample], rule: &SteadyRule) -> Result<Sample, Class> {
     let clocks = match rule.clock {
         Some(Clock::Wall) => [Clock::Wall; 2],
@@ -300,12 +301,12 @@ pub fn steady_time(samples: &[Sample], rule: &SteadyRule) -> Result<Sample, Clas
     })
 }
 
-/// The three figures.
+/// The three figures as metrics.
 pub fn metrics() -> [Metric; 3] {
     [STEADY_TIME, TIME_TO_STEADY, TOTAL].map(|name| Metric::new(name, "ns", Better::Lower))
 }
 
-/// The times of an iteration in each point, and iterations of a point.
+/// Time per iteration of each point, and iterations per point.
 fn times_of(samples: &[Sample], clock: Clock) -> Option<(Vec<f64>, f64)> {
     let of = |name: &str| -> Vec<&Sample> {
         samples
@@ -369,8 +370,8 @@ fn process(
     ))
 }
 
-/// The session with the three figures of every run in the place of its points. Where a process of a case has no steady part,
-/// no process of it has figures of one: those that have it would be a selection.
+/// Replaces the points of every run by the three figures. If a process of a case has no steady
+/// part, none of its processes gets steady figures, because the rest would be a biased selection.
 fn figures(session: &Session, cases: &[CaseWarmup]) -> Session {
     let [steady, start, total] = metrics();
     let of = |run: &Run| {
@@ -412,13 +413,13 @@ fn figures(session: &Session, cases: &[CaseWarmup]) -> Session {
 }
 
 impl WarmupFindings {
-    /// The verdict on one of the three figures of a case, for a candidate.
+    /// Verdict on one of the three figures of a case, for a candidate.
     pub fn verdict(&self, metric: &str, case: &Case, candidate: &str) -> Option<Verdict> {
         let row = self.row(metric, case, candidate)?;
         Some(row.verdict)
     }
 
-    /// The comparison of one of the three figures of a case, for a candidate.
+    /// Comparison of one of the three figures of a case, for a candidate.
     pub fn row(
         &self,
         metric: &str,
@@ -435,7 +436,7 @@ impl WarmupFindings {
             .find(|row| *row.case == *case)
     }
 
-    /// What is known of a case under a variant.
+    /// Results of a case under a variant.
     pub fn case(&self, case: &Case, variant: &str) -> Option<&CaseWarmup> {
         let is_own = |own: &&CaseWarmup| *own.case == *case && *own.variant == *variant;
         self.cases.iter().find(is_own)

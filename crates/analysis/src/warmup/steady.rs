@@ -1,8 +1,8 @@
-//! One series of times from the first iteration on: its spikes, its levels, and what that makes of it.
+//! Classifies a series of times from the first iteration on: its spikes, its levels, and its class.
 //!
-//! Decides where levels change and which class a series has. It must not know processes, variants or metrics. The method is
-//! that of Barrett et al. (OOPSLA 2017) with other constants: times are compared as ratios, single spikes are no levels, and
-//! what goes back and forth has a class of its own. Start at [`classify`].
+//! Decides where levels change. Does not know processes, variants or metrics. The method is that of
+//! Barrett et al. (OOPSLA 2017) with other constants: times are compared as ratios, single spikes
+//! are not levels, and oscillating series have a class of their own. Start at [`classify`].
 
 use crate::summary::finite;
 use speedwell_model::SteadyRule;
@@ -11,7 +11,7 @@ use speedwell_stats::describe::{mad, median};
 use std::fmt;
 use std::ops::Range;
 
-/// What a series is.
+/// Class of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
     /// One level.
@@ -20,16 +20,16 @@ pub enum Class {
     WarmUp,
     /// Slower at the end than before.
     SlowDown,
-    /// Back and forth between two levels.
+    /// Oscillating between levels.
     Cyclic,
     /// The last change of level came too late.
     NoSteadyState,
-    /// One iteration varies too much, or the machine changed too often, to say.
+    /// Too noisy from point to point, or the machine changed too often.
     Unclear,
 }
 
 impl Class {
-    /// Every class.
+    /// All classes.
     pub const ALL: [Class; 6] = [
         Class::Flat,
         Class::WarmUp,
@@ -39,7 +39,7 @@ impl Class {
         Class::Unclear,
     ];
 
-    /// Whether such a series has a steady part.
+    /// Whether series of this class have a steady part.
     pub fn is_steady(self) -> bool {
         matches!(self, Class::Flat | Class::WarmUp | Class::SlowDown)
     }
@@ -63,73 +63,76 @@ impl fmt::Display for Class {
 pub struct Level {
     /// Its points.
     pub points: Range<usize>,
-    /// The median of its times.
+    /// Median of its times.
     pub time: f64,
 }
 
-/// What was found in a series.
+/// Result of classifying a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SteadySearch {
-    /// What it is.
+    /// Class of the series.
     pub class: Class,
     /// Its levels, in order; never empty.
     pub levels: Vec<Level>,
-    /// Single points far from their neighbours. They count in totals, and not in levels.
+    /// Single points far from their neighbors. They count in totals, but not in levels.
     pub spikes: Vec<usize>,
-    /// By how much a point differs from the next, spikes apart: a standard deviation, as a share.
+    /// Standard deviation of the noise from point to point as a share, excluding spikes.
     pub noise: f64,
-    /// The points after which a cyclic series begins again.
+    /// Period of a cyclic series, in points.
     pub period: Option<f64>,
-    /// Changes of level at which the machine changed as well, so that they are none of the program's.
+    /// Changes of level that coincide with a change of the machine, and so are not attributed to
+    /// the program.
     pub machine_changes: Vec<usize>,
 }
 
 impl SteadySearch {
-    /// The time of the last level.
+    /// Time of the last level.
     pub fn typical(&self) -> f64 {
         self.levels.last().map_or(f64::NAN, |level| level.time)
     }
 
-    /// Where the steady part begins, if there is one.
+    /// First point of the steady part, if there is one.
     pub fn first(&self) -> Option<usize> {
         let last = self.levels.last().filter(|_| self.class.is_steady())?;
         Some(last.points.start)
     }
 }
 
-/// Points before and after a point with whose median it is compared.
+/// Number of points on each side of a point whose median it is compared with.
 const NEIGHBOURS: usize = 5;
-/// A spike differs from its neighbours by more than this, as a logarithm.
+/// Minimum distance of a spike from its neighbors, as a logarithm.
 const LEAST_SPIKE: f64 = 0.05;
-/// And by more than so many of their standard deviations.
+/// Minimum distance of a spike in standard deviations of its neighbors.
 const SPIKE_DEVIATIONS: f64 = 6.0;
-/// From a median of absolute deviations of normal values to their standard deviation.
+/// Ratio of the standard deviation to the median absolute deviation of normal values.
 const OF_MAD: f64 = 1.4826;
-/// With more noise than this from point to point, changes of some percent cannot be seen.
+/// Noise between points above which changes of a few percent cannot be detected.
 const MOST_NOISE: f64 = 0.10;
-/// Logarithms further from the median count as so far: one stalled point is no level.
+/// Limit to which the distance of logarithms from the median is clipped, so that one stalled point
+/// is not a level.
 const FARTHEST: f64 = 5.0;
-/// The penalty for a change is so many times the logarithm of the number of points.
+/// Penalty for a change, in multiples of the logarithm of the number of points.
 const PENALTY: f64 = 15.0;
-/// The fewest points of a level.
+/// Minimum number of points per level.
 const SHORTEST_LEVEL: usize = 5;
-/// So many crossings of the middle make a series cyclic.
+/// Number of crossings of the middle that make a series cyclic.
 const CROSSINGS: usize = 4;
-/// The machine changed where the reference changed within so many of its own points.
+/// Distance, in points of the reference, within which a change of the reference counts as a change
+/// of the machine.
 const NEAR: usize = 2;
-/// More changes of the machine than this, and nothing can be said.
+/// Number of machine changes above which a series is unclear.
 const MOST_MACHINE_CHANGES: usize = 2;
 
-/// Times of the reference loop, which does the same work whenever it is performed.
+/// Times of the reference loop, which always does the same work.
 #[derive(Debug, Clone, Copy)]
 pub struct Reference<'a> {
     /// The times.
     pub times: &'a [f64],
-    /// One after every so many points.
+    /// Number of points between executions of the loop.
     pub every: usize,
 }
 
-/// Looks for the steady part of these times.
+/// Classifies a series of times and locates its steady part.
 pub fn classify(
     times: &[f64],
     rule: &SteadyRule,
@@ -159,7 +162,7 @@ pub fn classify(
     }
 }
 
-/// Points with the medians of their logarithms.
+/// Points with the median of their logarithms.
 type LogLevel = (Range<usize>, f64);
 
 fn class_of(levels: &[LogLevel], crossings: usize, count: usize, rule: &SteadyRule) -> Class {
@@ -178,7 +181,8 @@ fn class_of(levels: &[LogLevel], crossings: usize, count: usize, rule: &SteadyRu
     }
 }
 
-/// Where the levels after the first quarter cross the middle between their highest and their lowest.
+/// Points at which the levels after the first quarter cross the middle between the highest and the
+/// lowest.
 fn crossings(levels: &[LogLevel], count: usize) -> Vec<usize> {
     let late: Vec<&LogLevel> = levels
         .iter()
@@ -193,13 +197,13 @@ fn crossings(levels: &[LogLevel], count: usize) -> Vec<usize> {
         .collect()
 }
 
-/// There and back.
+/// Median distance of two crossings, there and back.
 fn period(crossings: &[usize]) -> f64 {
     let distances = crossings.windows(2).map(|two| (two[1] - two[0]) as f64);
     2.0 * median(&distances.collect::<Vec<f64>>())
 }
 
-/// The joints between levels where the reference changed as well.
+/// Joints between levels at which the reference changed as well.
 fn machine_changes(
     levels: &[LogLevel],
     delta: f64,
@@ -223,7 +227,7 @@ fn machine_changes(
     joints.filter(is_near).collect()
 }
 
-/// The logarithms of a series without its spikes.
+/// Logarithms of a series without its spikes.
 struct Smooth {
     logs: Vec<f64>,
     spikes: Vec<usize>,
@@ -261,9 +265,9 @@ impl Smooth {
         (points, log)
     }
 
-    /// The parts between changes that are larger than `delta`.
+    /// Levels between changes larger than `delta`.
     fn levels(&self, delta: f64) -> Vec<LogLevel> {
-        // Differences from the middle keep the digits that large sums of squares would lose.
+        // Subtracting the middle avoids loss of digits in large sums of squares.
         let middle = median(&self.logs);
         let centred: Vec<f64> = self.logs.iter().map(|log| log - middle).collect();
         let penalty = PENALTY * (centred.len() as f64).ln();
@@ -280,7 +284,7 @@ impl Smooth {
         levels
     }
 
-    /// The levels, with those joined that begin at one of these points.
+    /// Joins levels that begin at one of these points with the ones before.
     fn without_joints(&self, levels: &[LogLevel], joints: &[usize]) -> Vec<LogLevel> {
         let mut kept: Vec<LogLevel> = Vec::new();
         for (points, log) in levels {

@@ -1,29 +1,31 @@
-//! What `warmup_stats` makes of a series (softdevteam/warmup_stats, `mark_changepoints_in_json`), so that published results of
-//! Krun can be classified as their authors did.
+//! Reimplements the classification of `warmup_stats` (softdevteam/warmup_stats,
+//! `mark_changepoints_in_json`), so that published results of Krun are classified as by their
+//! authors.
 //!
-//! It differs from `steady.rs` in what it calls an outlier (the first 100 points never are), in comparing times instead of their
-//! ratios, and in telling levels apart by mean and variance, a time and the square of one. Start at [`classify`].
+//! Unlike `steady.rs`, it never treats the first 100 points as outliers, compares times instead of
+//! their ratios, and separates levels by mean and variance, a time and the square of one. Start at
+//! [`classify`].
 
 use super::steady::Class;
 use speedwell_stats::changepoint::segments;
 use speedwell_stats::describe::quantile;
 use std::ops::Range;
 
-/// Points around a point with which it is compared.
+/// Size of the window of points with which a point is compared.
 const WINDOW: usize = 200;
-/// The fewest points of a segment.
+/// Minimum number of points per segment.
 const SHORTEST: usize = 2;
 
-/// What makes levels different, and how long the last one must be.
+/// Minimum difference of levels, and minimum length of the last one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// Levels that differ by less are one.
+    /// Levels that differ by less are merged.
     pub delta: Delta,
-    /// The last points that must be steady.
+    /// Number of points at the end that must be steady.
     pub steady: usize,
 }
 
-/// The least difference of levels.
+/// Minimum difference of levels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Delta {
     /// In seconds.
@@ -33,7 +35,7 @@ pub enum Delta {
 }
 
 impl Default for Limits {
-    /// Those of the paper: a millisecond, and the last 500 iterations.
+    /// The limits of the paper: a millisecond, and the last 500 iterations.
     fn default() -> Limits {
         Limits {
             delta: Delta::Seconds(0.001),
@@ -42,18 +44,18 @@ impl Default for Limits {
     }
 }
 
-/// What was found.
+/// Result of the classification.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Classified {
     /// Flat, warm-up, slow-down or no steady state.
     pub class: Class,
-    /// Points far from those around them.
+    /// Points far from their surroundings.
     pub outliers: Vec<usize>,
-    /// Where segments end, counted without the outliers, the end of the series apart.
+    /// Ends of segments, counted without outliers; the end of the series is not included.
     pub change_points: Vec<usize>,
-    /// Where the steady part begins.
+    /// First point of the steady part.
     pub steady_from: usize,
-    /// The mean of the last segment, in seconds.
+    /// Mean of the last segment, in seconds.
     pub level_s: f64,
 }
 
@@ -127,7 +129,8 @@ impl Segment {
     }
 }
 
-/// Points beyond three times the distance of the 10th and 90th percentile from the median of the points around them.
+/// Points further from the median of their window than three times the distance between its 10th
+/// and 90th percentiles.
 fn outliers(times_s: &[f64]) -> Vec<usize> {
     let is_outlier = |at: &usize| {
         let begin = at.saturating_sub(WINDOW / 2);

@@ -13,6 +13,7 @@ use crate::console::{COULD_NOT, Console, INTERRUPTED};
 use crate::local_time::local_time;
 use anyhow::{Context, Result};
 use speedwell_load::outcomes::ErrorClass;
+use speedwell_results::output_files::{OutputFile, refuse_file, refuse_same};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -100,6 +101,7 @@ struct Files {
 
 impl Files {
     fn open(request: &Request, directory: &Path) -> Result<Files> {
+        check_files(request, directory)?;
         let open = |path: &Option<PathBuf>| -> Result<Option<File>> {
             let Some(path) = path else { return Ok(None) };
             let mut options = OpenOptions::new();
@@ -127,6 +129,26 @@ impl Files {
         }
         Ok(())
     }
+}
+
+/// Refuses files to be written that would replace each other, or what is sent.
+fn check_files(request: &Request, directory: &Path) -> Result<()> {
+    let written = [("-e", &request.shown.csv), ("-g", &request.shown.tsv)];
+    let outputs: Vec<OutputFile> = (written.into_iter())
+        .filter_map(|(option, file)| {
+            let file = file.as_ref()?;
+            OutputFile::new(
+                format!("{option} {}", file.display()),
+                &directory.join(file),
+            )
+        })
+        .collect();
+    refuse_same(&outputs)?;
+    let upload = request.upload.iter().map(|upload| &upload.file);
+    for input in upload.chain(&request.security.identity) {
+        refuse_file(&outputs, &directory.join(input))?;
+    }
+    Ok(())
 }
 
 fn emptied(mut file: File) -> io::Result<BufWriter<File>> {

@@ -17,7 +17,7 @@ use speedwell_load::load::Load;
 use speedwell_load::measured::{Measured, RequestRecord, Timeline, Totals};
 use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
 use speedwell_process as process;
-use speedwell_report::visible_line;
+use speedwell_report::{visible, visible_line};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -106,6 +106,7 @@ impl<'a> Test<'a> {
             shown.verbosity,
             tested.probe.as_ref(),
             &tested.measured.rows,
+            console.stdout_is_terminal,
             console.stdout,
         )?;
         // Keeps the order of the output if both streams go to the same file.
@@ -306,7 +307,8 @@ fn trace_request(verbosity: u32, request: &http1::Request, out: &mut dyn Write) 
     writeln!(out, "INFO: {method} header == \n---\n{text}\n---")
 }
 
-/// Prints the responses after the test.
+/// Prints the responses after the test. On a terminal, control characters of the server are escaped;
+/// a file or a pipe gets the response unchanged.
 ///
 /// # Errors
 /// `out` is closed.
@@ -314,6 +316,7 @@ fn trace_answers(
     verbosity: u32,
     first: Option<&Probe>,
     rows: &[RequestRecord],
+    is_terminal: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     if let Some(first) = first.filter(|_| verbosity >= EXCHANGE) {
@@ -323,11 +326,18 @@ fn trace_answers(
             ("Content-Type", &first.content_type),
             ("Location", &first.location),
         ] {
-            if let Some(value) = value {
-                writeln!(out, "{name}: {value}")?;
+            match value {
+                Some(value) if is_terminal => writeln!(out, "{name}: {}", visible_line(value))?,
+                Some(value) => writeln!(out, "{name}: {value}")?,
+                None => {}
             }
         }
-        writeln!(out, "\n{}\n", String::from_utf8_lossy(&first.body))?;
+        let body = String::from_utf8_lossy(&first.body);
+        if is_terminal {
+            writeln!(out, "\n{}\n", visible(&body.replace("\r\n", "\n")))?;
+        } else {
+            writeln!(out, "\n{body}\n")?;
+        }
     }
     if verbosity >= STATUSES {
         for row in rows.iter().filter(|row| row.status != 0) {
@@ -342,6 +352,7 @@ mod tests {
     use super::*;
     use crate::ab::tests::row;
     use speedwell_load::http1::RequestParts;
+    use speedwell_load::load::Address;
 
     fn reported(requests: Option<u64>, is_wanted: bool, at: &[u64]) -> String {
         let mut out = Vec::new();
@@ -379,7 +390,7 @@ mod tests {
         let shown = |verbosity| {
             let mut out = Vec::new();
             trace_request(verbosity, &request, &mut out).unwrap();
-            trace_answers(verbosity, None, &[row(1)], &mut out).unwrap();
+            trace_answers(verbosity, None, &[row(1)], false, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(shown(1), "");
@@ -387,5 +398,42 @@ mod tests {
             "INFO: POST header == \n---\nPOST /a HTTP/1.1\nHost: h\nContent-Length: 6\n\n\n---\n";
         assert_eq!(shown(2), head);
         assert_eq!(shown(3), format!("{head}LOG: Response code = 200\n"));
+    }
+
+    #[test]
+    fn an_answer_steers_no_terminal_and_goes_into_a_file_as_it_is() {
+        let answer = Probe {
+            address: Address::Internet(([127, 0, 0, 1], 80).into()),
+            tls: None,
+            status: 200,
+            server: Some("s\u{1b}[2J".to_owned()),
+            content_type: None,
+            location: Some("/\u{202e}x".to_owned()),
+            body: b"one\r\n\ttwo\x1b]0;title\x07\x00".to_vec(),
+            body_bytes: 20,
+            wire_bytes: 100,
+            is_reusable: true,
+            connect_ns: 1,
+            service_ns: 1,
+            is_success: true,
+        };
+        let shown = |is_terminal| {
+            let mut out = Vec::new();
+            trace_answers(2, Some(&answer), &[], is_terminal, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let first = "LOG: first answer: status 200\n";
+        assert_eq!(
+            shown(true),
+            format!(
+                "{first}Server: s\\x1b[2J\nLocation: /\\u{{202e}}x\n\none\n\ttwo\\x1b]0;title\\x07\\x00\n\n"
+            )
+        );
+        assert_eq!(
+            shown(false),
+            format!(
+                "{first}Server: s\u{1b}[2J\nLocation: /\u{202e}x\n\none\r\n\ttwo\u{1b}]0;title\u{7}\0\n\n"
+            )
+        );
     }
 }

@@ -13,6 +13,7 @@ use speedwell_process as process;
 use speedwell_process::{Ended, Scratch};
 use speedwell_results::foreign::google_benchmark::ResultFile;
 use speedwell_results::foreign::readable::{self, Unreadable};
+use speedwell_results::output_files::{OutputFile, refuse_file, refuse_same, refuse_word};
 use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -21,6 +22,9 @@ use std::time::Duration;
 
 /// Time for a program to exit after the user interrupted.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// What standard input is called, as in Python.
+const STDIN: &str = "<stdin>";
 
 /// Option for the format of the result file.
 const OUT_FORMAT: &str = "--benchmark_out_format=";
@@ -53,6 +57,7 @@ impl Sources {
             .map(|word| Input::open(word, console))
             .collect::<Result<_>>()?;
         let sides = [&inputs[0], &inputs[count - 1]];
+        check_outputs(request, sides, &console.directory)?;
         let labels = sides.map(|input| input.label.clone());
         let are_programs = sides.map(Input::is_program);
         if !announce(request, are_programs, console)? {
@@ -140,6 +145,34 @@ fn announce(
     Ok(true)
 }
 
+/// Refuses files to be written that would replace each other, or a side.
+fn check_outputs(request: &Request, sides: [&Input; 2], directory: &Path) -> Result<()> {
+    let is_measured = sides.iter().any(|input| input.is_program());
+    let dump = request.dump.as_deref().map(|file| ("-d ", file));
+    // Only programs write it.
+    let of_programs = request.passed_value(OUT).filter(|_| is_measured);
+    let of_programs = of_programs.map(|file| (OUT, Path::new(file)));
+    let outputs: Vec<OutputFile> = (dump.into_iter().chain(of_programs))
+        .filter_map(|(option, file)| {
+            OutputFile::new(format!("{option}{}", file.display()), &directory.join(file))
+        })
+        .collect();
+    refuse_same(&outputs)?;
+    for side in sides {
+        match &side.kind {
+            Kind::Program(path) => refuse_file(&outputs, &directory.join(path))?,
+            Kind::Results(_) if side.label == STDIN => {
+                refuse_file(&outputs, Path::new("/dev/stdin"))?;
+            }
+            Kind::Results(_) => refuse_file(&outputs, &directory.join(&side.label))?,
+        }
+    }
+    for word in request.passed.iter().filter(|word| !word.starts_with(OUT)) {
+        refuse_word(&outputs, word, directory)?;
+    }
+    Ok(())
+}
+
 /// Checks what would otherwise fail only after measuring.
 fn check(request: &Request, inputs: [&Input; 2], console: &mut Console<'_>) -> Result<()> {
     for input in inputs {
@@ -196,7 +229,7 @@ impl Input {
         if word == "-" {
             let mut bytes = Vec::new();
             console.stdin.read_to_end(&mut bytes)?;
-            return Input::results("<stdin>", bytes);
+            return Input::results(STDIN, bytes);
         }
         let path = console.directory.join(word);
         let Ok(facts) = fs::metadata(&path) else {

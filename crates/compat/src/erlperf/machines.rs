@@ -38,6 +38,8 @@ pub struct Job {
     pub faults: Vec<Fault>,
     /// Cost of an empty iteration in the snippet's VM, in nanoseconds.
     pub empty_ns: Option<f64>,
+    /// What the harness said when it had loaded the snippet.
+    pub loaded: Option<Message>,
 }
 
 impl Job {
@@ -45,6 +47,16 @@ impl Job {
     pub fn is_sound(&self) -> bool {
         self.faults.iter().all(|fault| fault.is_afterwards)
     }
+}
+
+/// What a snippet gave when it was measured once.
+pub struct Visit {
+    /// Its place among the snippets.
+    pub job: usize,
+    /// Its samples.
+    pub timing: SnippetTiming,
+    /// How long after its time a sample ended at most, of all snippets that were measured together, in nanoseconds.
+    pub late_ns: f64,
 }
 
 /// All VMs and snippets.
@@ -78,6 +90,7 @@ impl Machines {
                 workers: 0,
                 faults: Vec::new(),
                 empty_ns: None,
+                loaded: None,
             })
             .collect();
         let names = jobs.iter().map(|job| job.name.clone()).collect();
@@ -141,6 +154,7 @@ impl Machines {
             return Ok(());
         };
         self.note_faults(&answer);
+        self.jobs[job].loaded = answer.first("loaded").cloned();
         if let Some(loaded) = answer.first("loaded").filter(|_| verbose) {
             let source = loaded.get("source").unwrap_or_default();
             write_framed(&self.jobs[job].known.shown, &source, out)?;
@@ -179,7 +193,7 @@ impl Machines {
         jobs: &[usize],
         samples: &Samples,
         out: &mut dyn Write,
-    ) -> io::Result<Vec<(usize, SnippetTiming)>> {
+    ) -> io::Result<Vec<Visit>> {
         let sound: Vec<usize> = jobs
             .iter()
             .copied()
@@ -200,10 +214,17 @@ impl Machines {
             return Ok(Vec::new());
         };
         self.note_faults(&answer);
+        let late_ns = answer
+            .first("end")
+            .and_then(|end| end.number("max_late_ns"));
         let mut given = Vec::new();
         for (job, name) in sound.iter().zip(&names) {
             match answer.timing(name, samples) {
-                Some(timing) if !timing.windows.is_empty() => given.push((*job, timing)),
+                Some(timing) if !timing.windows.is_empty() => given.push(Visit {
+                    job: *job,
+                    timing,
+                    late_ns: late_ns.unwrap_or(0.0),
+                }),
                 _ if self.jobs[*job].is_sound() && !interrupted() => {
                     self.jobs[*job].faults.push(Fault::without_samples());
                 }

@@ -23,6 +23,7 @@ use crate::console::{COULD_NOT, Console, INTERRUPTED};
 use anyhow::{Context, Result, ensure};
 use speedwell_environment as environment;
 use speedwell_process as process;
+use speedwell_report::snippet::hindrance;
 use speedwell_report::{Format, Output, Verbosity, print};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -107,6 +108,8 @@ struct Found {
     sampled: Sampled,
     /// Passes of a search.
     passes: Vec<Pass>,
+    /// That the workers of a search hinder each other, if so.
+    hindrance: Option<String>,
 }
 
 impl Found {
@@ -122,6 +125,7 @@ impl Found {
         Ok(Found {
             sampled: sampling::sample(machines, &all, request, out)?,
             passes: Vec::new(),
+            hindrance: None,
         })
     }
 
@@ -135,6 +139,9 @@ impl Found {
                 is_steady: true,
             },
             passes: squeezed.passes,
+            hindrance: squeezed
+                .scaling
+                .and_then(|scaling| hindrance("erlang", &scaling)),
         }
     }
 
@@ -166,12 +173,17 @@ impl Found {
         }
         let table = Table::sorted(sampling::unit(request), lines);
         let mut sentences = remarks::of_samples(&machines.jobs, &self.sampled, request);
+        sentences.extend(self.hindrance.clone());
         sentences.extend(remarks::of_table(&table, request));
         if table.lines.iter().all(|line| line.figures.is_none()) {
             return Ok(());
         }
+        let mut system = system.clone();
+        system
+            .warnings
+            .extend(remarks::timer_warning(&self.sampled, request));
         match request.format {
-            Format::Text => write_text(&table, request.detail(), system, console)?,
+            Format::Text => write_text(&table, request.detail(), &system, console)?,
             format => {
                 let passes = self.passes.iter();
                 let passes: Vec<Line> = passes.filter_map(|pass| line(pass, request)).collect();

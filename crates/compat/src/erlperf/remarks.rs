@@ -9,9 +9,20 @@ use speedwell_analysis::snippet::{MOST_DISTURBANCE, p_of_difference};
 use speedwell_harness::snippet::fold_warning;
 use speedwell_model::median;
 use speedwell_process::interrupted;
+use speedwell_report::snippet::ERLANG_LOCKS;
 
 /// Differences with a p value from this on are not significant.
 const ALPHA: f64 = 0.05;
+
+/// What the original says when a sample ended so late that the next one was due. It then busy-waits for the ends of samples.
+const TIMER_WARNING: &str = "Timer accuracy problem detected, results may be inaccurate";
+
+/// The warning of the original, if a sample of any snippet was late.
+pub fn timer_warning(sampled: &Sampled, request: &Request) -> Option<String> {
+    let mut taken = sampled.taken.iter();
+    let is_late = taken.any(|taken| lateness(taken, request).is_some());
+    is_late.then(|| TIMER_WARNING.to_owned())
+}
 
 /// Returns sentences about how snippets were measured.
 pub fn of_samples(jobs: &[Job], sampled: &Sampled, request: &Request) -> Vec<String> {
@@ -39,9 +50,32 @@ fn remarks_on<'a>(
     let folded = taken
         .visits
         .last()
-        .and_then(|measured| fold_warning(measured, job.empty_ns));
+        .and_then(|measured| fold_warning(measured, job.empty_ns, job.loaded.as_ref()));
     let sentences = fewer.into_iter().chain(folded);
-    sentences.chain(disturbance(taken, request))
+    sentences
+        .chain(disturbance(taken, request))
+        .chain(lateness(taken, request))
+}
+
+/// Where a sample ended so late that the next one was due, and not only because a usual iteration takes as long.
+fn lateness(taken: &Taken, request: &Request) -> Option<String> {
+    let Sample::Window(length) = request.sample else {
+        return None;
+    };
+    let plain = Request {
+        subtracts_empty: false,
+        ..request.clone()
+    };
+    let iteration_ns = taken.figures(&plain, None)?.iteration_ns;
+    let is_late = taken.late_ns - iteration_ns >= length.as_nanos() as f64;
+    (is_late && iteration_ns.is_finite()).then(|| {
+        format!(
+            "A sample ended {} after its time, with samples of {} ms. Workers had to wait, or few iterations take much longer than \
+             most. Where processes wait for each other, {ERLANG_LOCKS}.",
+            duration(taken.late_ns),
+            length.as_millis()
+        )
+    })
 }
 
 /// Reports how many of the requested samples are missing, if any.
@@ -139,6 +173,7 @@ mod tests {
             windows: vec![window],
             workers,
             visits: vec![visit],
+            late_ns: 0.0,
         }
     }
 
@@ -168,5 +203,38 @@ mod tests {
             ..request()
         };
         assert_eq!(missing(&taken(1), &whole), None);
+    }
+
+    #[test]
+    fn a_sample_that_ends_when_the_next_one_is_due_is_a_problem_of_the_timer() {
+        // Samples of a second, with iterations of a microsecond.
+        let late = |late_ns: f64| Taken {
+            late_ns,
+            ..taken(1)
+        };
+        let warning = |taken: &Taken| {
+            let sampled = Sampled {
+                taken: vec![Taken::default(), taken.clone()],
+                is_steady: true,
+            };
+            timer_warning(&sampled, &request())
+        };
+        assert_eq!(warning(&late(0.9e9)), None);
+        assert_eq!(warning(&late(1.5e9)).as_deref(), Some(TIMER_WARNING));
+        let sentence = lateness(&late(1.5e9), &request()).unwrap();
+        assert!(
+            sentence.contains("1500 ms after its time, with samples of 1000 ms")
+                && sentence.contains("lcnt"),
+            "{sentence}"
+        );
+        // An iteration of two seconds ends as late as it must.
+        let mut slow = late(1.5e9);
+        slow.windows[0].iterations = 0.5;
+        assert_eq!(warning(&slow), None);
+        let fixed = Request {
+            sample: Sample::Loop(10),
+            ..request()
+        };
+        assert_eq!(lateness(&late(1.5e9), &fixed), None);
     }
 }

@@ -7,7 +7,7 @@
 use crate::erlperf::arguments::{Order, Request, Sample, Squeeze};
 use crate::erlperf::machines::Machines;
 use crate::erlperf::table::{Figures, Unit, variation};
-use speedwell_analysis::scaling::{self, Level, Next, Rules};
+use speedwell_analysis::scaling::{self, Level, Next, Rules, Scaling};
 use speedwell_model::{Length, Samples, SnippetTiming, Window};
 use speedwell_process::interrupted;
 use std::io::{self, Write};
@@ -22,6 +22,8 @@ pub struct Taken {
     pub workers: u32,
     /// Results of each visit, including those of single batches.
     pub visits: Vec<SnippetTiming>,
+    /// How long after its time a sample ended at most, in nanoseconds.
+    pub late_ns: f64,
 }
 
 /// Samples of all snippets, and whether they are as steady as requested.
@@ -99,11 +101,12 @@ fn visit(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let samples = samples(request, count, is_first);
-    for (job, measured) in machines.run(jobs, &samples, out)? {
-        let own = &mut taken[job];
-        own.workers = measured.workers;
-        own.windows.extend(&measured.windows);
-        own.visits.push(measured);
+    for visit in machines.run(jobs, &samples, out)? {
+        let own = &mut taken[visit.job];
+        own.workers = visit.timing.workers;
+        own.windows.extend(&visit.timing.windows);
+        own.late_ns = own.late_ns.max(visit.late_ns);
+        own.visits.push(visit.timing);
     }
     Ok(())
 }
@@ -197,6 +200,8 @@ pub struct Squeezed {
     /// Index of the last pass with the smallest number of workers that is as good as any; `None`
     /// without a pass.
     pub best: Option<usize>,
+    /// What the passes show together.
+    pub scaling: Option<Scaling>,
 }
 
 /// Searches with the first snippet.
@@ -237,11 +242,18 @@ pub fn squeeze(
         report(&pass)?;
         passes.push(pass);
     }
-    let answer = scaling::scaling(&levels).map(|scaling| scaling.answer.at_knee().concurrency);
+    let scaling = scaling::scaling(&levels);
+    let knee = scaling
+        .as_ref()
+        .map(|scaling| scaling.answer.at_knee().concurrency);
     // If nothing completed, the first pass is as good as any.
-    let best = answer.or(passes.first().map(|pass| pass.workers));
+    let best = knee.or(passes.first().map(|pass| pass.workers));
     let best = passes.iter().rposition(|pass| Some(pass.workers) == best);
-    Ok(Squeezed { passes, best })
+    Ok(Squeezed {
+        passes,
+        best,
+        scaling,
+    })
 }
 
 /// Converts the original's threshold, which counts workers added without growth, to the number of

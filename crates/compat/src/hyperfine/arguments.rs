@@ -128,6 +128,28 @@ pub enum Export {
     Org,
 }
 
+impl Export {
+    /// All formats, in the order in which their files are written.
+    const ALL: [Export; 5] = [
+        Export::AsciiDoc,
+        Export::Json,
+        Export::Csv,
+        Export::Markdown,
+        Export::Org,
+    ];
+
+    /// The option that asks for it, without hyphens.
+    pub fn option(self) -> &'static str {
+        match self {
+            Export::AsciiDoc => "export-asciidoc",
+            Export::Csv => "export-csv",
+            Export::Json => "export-json",
+            Export::Markdown => "export-markdown",
+            Export::Org => "export-orgmode",
+        }
+    }
+}
+
 /// How many values an option takes, and how often it may be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Takes {
@@ -563,16 +585,9 @@ fn input(words: &Words<'_>) -> Result<Option<PathBuf>, Refusal> {
 }
 
 fn exports(words: &Words<'_>) -> Vec<(Export, String)> {
-    let known = [
-        (Export::AsciiDoc, "export-asciidoc"),
-        (Export::Json, "export-json"),
-        (Export::Csv, "export-csv"),
-        (Export::Markdown, "export-markdown"),
-        (Export::Org, "export-orgmode"),
-    ];
-    let given = known
+    let given = Export::ALL
         .iter()
-        .filter_map(|(export, name)| Some((*export, words.owned(name)?)));
+        .filter_map(|export| Some((*export, words.owned(export.option())?)));
     given.collect()
 }
 

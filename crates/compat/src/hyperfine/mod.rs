@@ -19,6 +19,8 @@ use crate::console::Console;
 use anyhow::{Context, Result};
 use speedwell_harness::plan::Shuffle;
 use speedwell_measure::draw_seed;
+use speedwell_results::output_files::{OutputFile, refuse_file, refuse_same, refuse_word};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -51,6 +53,7 @@ fn measure(request: &Request, console: &mut Console<'_>) -> Result<()> {
         colours: matches!(style, Style::Full | Style::Colour),
         unit: request.unit,
     };
+    check_files(request)?;
     for (_, file) in request.exports.iter().filter(|(_, file)| file != "-") {
         fs::File::create(file).with_context(|| format!("cannot write '{file}'"))?;
     }
@@ -86,6 +89,40 @@ fn measure(request: &Request, console: &mut Console<'_>) -> Result<()> {
     for (export, _) in request.exports.iter().filter(|(_, file)| file == "-") {
         let text = shown.exported(*export, &all)?;
         write!(shown.console.stdout, "\n{text}\n")?;
+    }
+    Ok(())
+}
+
+/// Refuses exports, and files for what commands write, that would replace each other or what commands read.
+fn check_files(request: &Request) -> Result<()> {
+    let exports = request.exports.iter().filter(|(_, file)| file != "-");
+    let mut outputs: Vec<OutputFile> = exports
+        .filter_map(|(export, file)| {
+            OutputFile::new(format!("--{} {file}", export.option()), Path::new(file))
+        })
+        .collect();
+    // Several commands may write into the same file, one run after the other.
+    let written: BTreeSet<&Path> = (request.outputs.iter())
+        .filter_map(|output| match output {
+            Output::File(file) => Some(file.as_path()),
+            _ => None,
+        })
+        .collect();
+    outputs.extend(
+        (written.into_iter())
+            .filter_map(|file| OutputFile::new(format!("--output {}", file.display()), file)),
+    );
+    refuse_same(&outputs)?;
+    if let Some(input) = &request.input {
+        refuse_file(&outputs, input)?;
+    }
+    // What is executed behind the runs may read what they have written.
+    let before = request.setup.iter().chain(&request.prepare);
+    for command in &request.commands {
+        let lines = before.clone().map(|text| command.filled(text));
+        for line in lines.chain([command.line()]) {
+            refuse_word(&outputs, &line, Path::new(""))?;
+        }
     }
     Ok(())
 }

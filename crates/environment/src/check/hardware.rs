@@ -1,4 +1,4 @@
-//! Checks of power and heat, on machines that show them: servers and guests mostly do not.
+//! Checks of power and heat, on machines that report them: servers and guests usually do not.
 
 use crate::check::{Check, State};
 use crate::processors::is_processor;
@@ -17,12 +17,12 @@ pub(super) fn checks(tree: &Tree) -> Vec<Check> {
         .collect()
 }
 
-/// On battery the firmware lowers frequencies as it sees fit.
+/// Checks for battery operation, in which the firmware may lower frequencies at will.
 pub(crate) fn battery(tree: &Tree) -> Option<Check> {
     const SUPPLIES: &str = "/sys/class/power_supply";
     let state_of = |name: &String| {
         let kind = tree.text(format!("{SUPPLIES}/{name}/type"))?;
-        // A battery of scope "Device" is that of a mouse or a keyboard.
+        // A battery of scope "Device" belongs to a mouse or a keyboard.
         let scope = tree.text(format!("{SUPPLIES}/{name}/scope"));
         let is_ours = kind == "Battery" && scope.as_deref() != Some("Device");
         is_ours.then(|| tree.text(format!("{SUPPLIES}/{name}/status")))?
@@ -37,7 +37,7 @@ pub(crate) fn battery(tree: &Tree) -> Option<Check> {
     Some(Check::new("battery", state, found).remedy("connect the machine to its power supply"))
 }
 
-/// A place where the temperature is read, and the lowest at which it makes the machine slower.
+/// A temperature sensor, with the lowest temperature that slows the machine down.
 struct Zone {
     name: String,
     now_c: f64,
@@ -51,10 +51,10 @@ impl Zone {
     }
 }
 
-/// Degrees below the limit from which throttling is near.
+/// Margin in degrees below the limit at which throttling is near.
 const MARGIN_C: f64 = 5.0;
 
-/// The zone that is nearest to its limit; among those without one the hottest.
+/// Checks the sensor nearest to its limit; if none has a limit, the hottest.
 fn temperature(tree: &Tree) -> Option<Check> {
     let zone = zones(tree).into_iter().min_by(|a, b| {
         a.left_c()
@@ -96,7 +96,7 @@ fn zones(tree: &Tree) -> Vec<Zone> {
         });
         Some(Zone {
             now_c: celsius(format!("{folder}/temp"))?,
-            // Firmware without a limit writes 0 or less.
+            // Firmware without a limit reports 0 or less.
             limit_c: limits.filter(|&limit| limit > 0.0).reduce(f64::min),
             name: tree.text(format!("{folder}/type")).unwrap_or(zone),
         })
@@ -108,7 +108,7 @@ fn zones(tree: &Tree) -> Vec<Zone> {
     names.filter_map(zone).collect()
 }
 
-/// How often a core has slowed itself down since the machine was started, at most, on hardware that counts it.
+/// Maximum number of throttling events of a core since boot, on hardware that counts them.
 pub(crate) fn throttled(tree: &Tree) -> Option<u64> {
     const CPU: &str = "/sys/devices/system/cpu";
     let names = tree.names(CPU);
@@ -142,8 +142,8 @@ pub(super) fn clock_checks(tree: &Tree) -> Vec<Check> {
     checks
 }
 
-/// Sources that are read without entering the kernel; all others cost a system call or an access
-/// to a slow device at every reading.
+/// Clock sources that are read without entering the kernel; all others cost a system call or access
+/// to a slow device per reading.
 const FAST: &[&str] = &[
     "tsc",
     "arch_sys_counter",
@@ -171,7 +171,8 @@ fn source(tree: &Tree) -> Check {
     Check::new(NAME, state, format!("'{current}'")).remedy(remedy)
 }
 
-/// A reading in fast user-space code takes some 20 to 50 ns; a system call takes hundreds.
+/// Judges the cost of reading the clock: in fast user-space code 20 to 50 ns, with a system call
+/// hundreds.
 fn cost(cost_ns: f64, resolution_ns: Option<u64>) -> Check {
     let state = match cost_ns {
         cost if cost > 1000.0 => State::Bad,
@@ -195,8 +196,8 @@ fn cost(cost_ns: f64, resolution_ns: Option<u64>) -> Check {
     ))
 }
 
-/// What one reading of the clock costs. The fastest of several batches, because an interruption
-/// only ever makes a batch slower.
+/// Measures the cost of reading the clock. Uses the fastest of several batches, because
+/// interruptions only make a batch slower.
 fn read_cost_ns() -> f64 {
     const READINGS: u32 = 2_000;
     let batch = || {
@@ -209,13 +210,13 @@ fn read_cost_ns() -> f64 {
     (0..20).map(|_| batch()).fold(f64::INFINITY, f64::min)
 }
 
-/// The resolution that the kernel claims for its monotonic clock.
+/// Returns the resolution that the kernel reports for its monotonic clock.
 fn resolution_ns() -> Option<u64> {
     let step = Duration::try_from(clock_getres(ClockId::Monotonic)).ok()?;
     u64::try_from(step.as_nanos()).ok()
 }
 
-/// How late a sleep of 1 ms ends, 50 times.
+/// Measures 50 times how late a sleep of 1 ms ends.
 fn measure_lateness_ns() -> Vec<f64> {
     const SLEEP: Duration = Duration::from_millis(1);
     let once = |_| {
@@ -226,8 +227,9 @@ fn measure_lateness_ns() -> Vec<f64> {
     (0..50).map(once).collect()
 }
 
-/// The kernel may delay a timer by its slack, 50 us by default; a wake-up adds some tens more.
-/// Windows of samples are cut by such timers: from 2 ms on a late one is warned of anyway.
+/// Judges timer lateness. The kernel may delay a timer by its slack, 50 us by default; a wake-up
+/// adds some tens more. Sample windows are delimited by such timers; above 2 ms, lateness causes a
+/// warning in any case.
 fn lateness(late_ns: &[f64], slack_ns: Option<u64>) -> Check {
     let mut sorted = late_ns.to_vec();
     let typical_us = median(&mut sorted).unwrap_or(0.0) / 1e3;
@@ -238,9 +240,9 @@ fn lateness(late_ns: &[f64], slack_ns: Option<u64>) -> Check {
         _ => State::Good,
     };
     let slack = slack_ns
-        .map(|ns| format!(", slack {} us", ns / 1000))
+        .map(|ns| format!(", slack {} µs", ns / 1000))
         .unwrap_or_default();
-    let found = format!("a sleep ends {typical_us:.0} us late, at worst {worst_us:.0} us{slack}");
+    let found = format!("a sleep ends {typical_us:.0} µs late, at worst {worst_us:.0} µs{slack}");
     Check::new("timer lateness", state, found)
         .remedy("stop other programs; on a virtual machine ask for dedicated processors")
 }
@@ -378,7 +380,7 @@ mod tests {
         assert_eq!(check.state, State::Warning);
         assert_eq!(
             check.found,
-            "a sleep ends 60 us late, at worst 5000 us, slack 50 us"
+            "a sleep ends 60 µs late, at worst 5000 µs, slack 50 µs"
         );
         assert_eq!(lateness(&[3e6; 50], None).state, State::Bad);
     }

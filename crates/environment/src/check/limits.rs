@@ -1,4 +1,4 @@
-//! Checks of what the system allows and does to processes: address layout, counters, open files.
+//! Checks of what the system permits and does to processes: address layout, counters, open files.
 
 use crate::check::{Check, State};
 use crate::programs::{find, program_version};
@@ -17,8 +17,8 @@ pub(super) fn checks(tree: &Tree) -> Vec<Check> {
     ]
 }
 
-/// Randomised layouts average out over processes. One fixed layout has less variance, but its
-/// luck is taken for a property of the program (docs/why/statistics.md, "Run plan").
+/// Randomized layouts average out over processes. A fixed layout has less variance, but its luck is
+/// mistaken for a property of the program (docs/why/statistics.md, "Run plan").
 fn address_layout(tree: &Tree) -> Check {
     const NAME: &str = "aslr";
     const SETTING: &str = "/proc/sys/kernel/randomize_va_space";
@@ -41,13 +41,13 @@ fn address_layout(tree: &Tree) -> Check {
     }
 }
 
-/// Capabilities that lift the limit, by number (`linux/capability.h`): the general one of
-/// administrators, and the one made for this since Linux 5.8.
+/// Capabilities that lift the limit, by number (`linux/capability.h`): the general administrator
+/// one, and the specific one since Linux 5.8.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 
-/// Up to level 1 a user may count kernel events of own processes, at level 2 only their user
-/// part; from 3 on, which distributions have added, nothing.
+/// Up to level 1 a user may count kernel events of their own processes, at level 2 only user-space
+/// events; from 3 on, which distributions have added, nothing.
 fn performance_counters(tree: &Tree) -> Check {
     const NAME: &str = "performance counters";
     let level: Option<i32> = tree.value("/proc/sys/kernel/perf_event_paranoid");
@@ -62,7 +62,7 @@ fn performance_counters(tree: &Tree) -> Check {
         Some(2) => (State::Warning, "allowed for user code only"),
         Some(_) => (State::Warning, "not allowed"),
     };
-    // In virtual machines the software events work while the processor's own counters are absent.
+    // In virtual machines, software events work although the processor's own counters are missing.
     let has_hardware = tree
         .names("/sys/bus/event_source/devices")
         .iter()
@@ -76,7 +76,7 @@ fn performance_counters(tree: &Tree) -> Check {
         .remedy("sudo sysctl kernel.perf_event_paranoid=1")
 }
 
-/// Every connection of a load test is an open file, on either side.
+/// Every connection of a load test is an open file, on both sides.
 fn open_files(tree: &Tree) -> Check {
     const NAME: &str = "open files";
     const ENOUGH: u64 = 4096;
@@ -111,7 +111,7 @@ fn open_files(tree: &Tree) -> Check {
     Check::new(NAME, state, found).remedy(remedy)
 }
 
-/// How much room there is where the results file is, or is going to be.
+/// Checks the free space where the results file is or will be.
 ///
 /// A sample takes 8 to 24 bytes and a run about 100, so that even long sessions stay below 1 GiB.
 pub fn free_disk(results: &Path) -> Check {
@@ -145,13 +145,13 @@ fn judge(folder: &Path, free_bytes: u64) -> Check {
     ))
 }
 
-/// Bytes that a user without privileges may still write.
+/// Returns the bytes that a user without privileges can still write.
 fn free_bytes(folder: &Path) -> Option<u64> {
     let answer = statvfs(folder).ok()?;
     Some(answer.f_bavail.saturating_mul(answer.f_frsize))
 }
 
-/// Programs looked for, and what to install for them on Debian and its relatives.
+/// Programs to look for, and how to install them on Debian and its derivatives.
 const KNOWN: &[(&str, &str)] = &[
     ("node", "sudo apt install nodejs"),
     ("npm", "sudo apt install npm"),
@@ -171,8 +171,8 @@ const KNOWN: &[(&str, &str)] = &[
     ("perf", "sudo apt install linux-perf"),
 ];
 
-/// One check per program; all are asked at the same time, because some take most of a second to
-/// say their version. A missing one is no problem by itself: only who needs it will install it.
+/// Runs one check per program, concurrently, because some take most of a second to print their
+/// version. A missing program is not a problem in itself: only those who need it will install it.
 pub(super) fn toolchain_checks(tree: &Tree, search: &OsStr) -> Vec<Check> {
     let has_apt = find(tree, search, "apt").is_some();
     thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Checks of what else the machine is doing.
+//! Checks of other activity on the machine.
 
 use crate::activity::{self, Resource};
 use crate::check::{Check, State};
@@ -8,7 +8,7 @@ use speedwell_model::median;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Shows who uses the processors.
+/// Shows the processes that use the processors.
 const WHO: &str = "ps -eo pid,pcpu,pmem,args --sort=-pcpu | head";
 
 pub(super) fn checks(tree: &Tree) -> Vec<Check> {
@@ -18,7 +18,7 @@ pub(super) fn checks(tree: &Tree) -> Vec<Check> {
     checks
 }
 
-/// The state of a figure that is bad when it is large.
+/// Judges a figure that is bad if large.
 fn beyond(figure: f64, warning: f64, bad: f64) -> State {
     match figure {
         figure if figure > bad => State::Bad,
@@ -27,8 +27,8 @@ fn beyond(figure: f64, warning: f64, bad: f64) -> State {
     }
 }
 
-/// The load counts tasks that run or wait. Up to a quarter of the processors it is the usual
-/// background; beyond three quarters the benchmark will have to share its processor.
+/// The load counts tasks that run or wait. Up to a quarter of the processors is normal background
+/// activity; above three quarters the benchmark must share its processor.
 fn load(tree: &Tree) -> Check {
     const NAME: &str = "load";
     let Some([now, _, _]) = activity::load(tree) else {
@@ -58,7 +58,7 @@ fn pressure(tree: &Tree, resource: Resource) -> Check {
     })
 }
 
-/// A share above what the interval of a comparison can resolve cannot be averaged away.
+/// A share above the resolution of a comparison's interval cannot be averaged away.
 fn steal(tree: &Tree) -> Check {
     const NAME: &str = "stolen time";
     let Some(percent) = activity::steal_percent(tree) else {
@@ -91,7 +91,7 @@ fn free_memory(tree: &Tree) -> Check {
         .remedy("ps -eo pid,pmem,rss,args --sort=-rss | head")
 }
 
-/// A page in swap costs a benchmark a hundred thousand times what it cost before.
+/// A swapped-out page costs a benchmark a hundred thousand times more to access.
 fn swap(tree: &Tree) -> Check {
     const NAME: &str = "swap";
     let Some(memory) = system::memory(tree) else {
@@ -104,24 +104,24 @@ fn swap(tree: &Tree) -> Check {
     }
 }
 
-/// How often the piece of work is done.
+/// Number of measurements.
 const TIMES: usize = 200;
-/// How long it takes, about.
+/// Approximate duration of each.
 const TARGET_NS: f64 = 1e6;
 
 pub(super) fn check() -> Check {
     judge(&measure_ns())
 }
 
-/// Durations of equal work. It touches no memory and calls nothing, so that whatever varies is
-/// the machine: frequency, interrupts, neighbours.
+/// Measures the durations of equal work. It touches no memory and calls nothing, so that any
+/// variation comes from the machine: frequency, interrupts, other processes.
 fn measure_ns() -> Vec<f64> {
     let time = |rounds: u64| {
         let begun = Instant::now();
         black_box(spin(black_box(rounds)));
         begun.elapsed().as_nanos() as f64
     };
-    // The fastest of a few tries is the one least disturbed.
+    // Use the fastest of a few attempts, the least disturbed one.
     const TRIAL: u64 = 100_000;
     let trial_ns = (0..10)
         .map(|_| time(TRIAL))
@@ -131,7 +131,7 @@ fn measure_ns() -> Vec<f64> {
     (0..TIMES).map(|_| time(rounds)).collect()
 }
 
-/// A chain of multiplications of which each needs the result of the one before (the generator of
+/// Computes a chain of multiplications that each depend on the previous result (the generator of
 /// Knuth's MMIX), so that the processor cannot overlap or skip any.
 fn spin(rounds: u64) -> u64 {
     let mut state = 1u64;
@@ -143,8 +143,9 @@ fn spin(rounds: u64) -> u64 {
     state
 }
 
-/// With a coefficient of variation of 1 % thirty runs a side detect a change of 0.7 %, with 5 %
-/// one of 3.8 % (docs/why/statistics.md, "Power planning"): beyond that most comparisons end unclear.
+/// With a coefficient of variation of 1 %, thirty runs per side detect a change of 0.7 %; with 5 %,
+/// one of 3.8 % (docs/why/derivations.md, "Power"): above that, most comparisons end
+/// unclear.
 fn judge(durations_ns: &[f64]) -> Check {
     let mut sorted = durations_ns.to_vec();
     let (Some(typical), Some(&fastest), Some(&slowest)) =
@@ -239,7 +240,7 @@ mod tests {
 
     #[test]
     fn the_score_is_the_coefficient_of_variation() {
-        // Mean 1 ms, deviations of 20 us on either side: a standard deviation of 20.05 us.
+        // Mean 1 ms with deviations of 20 us on either side: a standard deviation of 20.05 us.
         let uneven: Vec<f64> = (0..200)
             .map(|n| 1e6 + if n % 2 == 0 { 2e4 } else { -2e4 })
             .collect();

@@ -1,8 +1,8 @@
-//! Judges the machine: sources of noise, and the command that removes each.
+//! Checks the machine for sources of noise, with the command that removes each.
 //!
-//! One check is one function that reads a tree of files, or judges figures measured here, and
-//! gives a [`Check`]; each lives in the file of its subject under `check/` and is named in
-//! [`checks`]. How checks are shown is up to reports.
+//! A check is a function that reads a tree of files, or judges values measured here, and returns a
+//! [`Check`]; it is in the file of its subject under `check/` and listed in [`checks`]. Reports
+//! decide how checks are shown.
 
 mod hardware;
 mod limits;
@@ -17,15 +17,15 @@ pub use state::{Check, State};
 use crate::tree::Tree;
 use std::path::Path;
 
-/// All checks that need no more than the machine itself; [`free_disk`] needs to know where the
-/// results are kept.
+/// Runs all checks that need no information beyond the machine itself; [`free_disk`] needs to know
+/// where the results are stored.
 ///
-/// `root` is `/`, or a folder whose `proc`, `sys` and programs stand for a machine. Clocks and
-/// noise are measured here whatever the root is. Takes about a second, most of it for the
-/// toolchains to say their versions.
+/// `root` is `/`, or a folder whose `proc`, `sys` and programs simulate a machine. Clocks and noise
+/// are measured on this machine in either case. Takes about a second, mostly for querying toolchain
+/// versions.
 pub fn checks(root: &Path) -> Vec<Check> {
     let tree = &Tree::at(root);
-    // The load is read and the noise measured before anything of our own makes more of it.
+    // Read the load and measure noise before our own work increases them.
     let load = load::checks(tree);
     let noise = load::check();
     let clock = hardware::clock_checks(tree);
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(names.len(), all.len());
         assert!(all.iter().all(|check| !check.found.is_empty()));
         let needs_one = |check: &&Check| check.state >= State::Warning && check.remedy.is_none();
-        // What a guest cannot change about its host is reported without a remedy.
+        // Restrictions imposed by the host of a guest are reported without a remedy.
         let helpless: Vec<&str> = all
             .iter()
             .filter(needs_one)

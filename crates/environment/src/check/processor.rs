@@ -1,4 +1,4 @@
-//! Checks of the processors: frequency, sharing of cores, how many are ours.
+//! Checks of the processors: frequency, shared cores, and how many are available.
 
 use crate::check::{Check, State};
 use crate::tree::Tree;
@@ -15,8 +15,8 @@ pub(super) fn checks(tree: &Tree) -> Vec<Check> {
     ]
 }
 
-/// All but two governors change the frequency while a benchmark runs, so that the first samples
-/// are slower and the figures depend on what ran before.
+/// All but two governors change the frequency during a benchmark, so that the first samples are
+/// slower and results depend on what ran before.
 fn governor(tree: &Tree) -> Check {
     const NAME: &str = "cpu governor";
     let governors = processors::governors(tree);
@@ -54,7 +54,7 @@ fn turbo(tree: &Tree) -> Check {
     }
 }
 
-/// Two threads of one core slow each other down by an amount that depends on what they do.
+/// Two threads of a core slow each other down by an amount that depends on what they do.
 fn smt(tree: &Tree) -> Check {
     const NAME: &str = "smt";
     match processors::smt(tree) {
@@ -65,7 +65,7 @@ fn smt(tree: &Tree) -> Check {
     }
 }
 
-/// One processor has to carry the benchmark and everything else, Speedwell included.
+/// A single processor must run the benchmark and everything else, including Speedwell.
 fn count(tree: &Tree) -> Check {
     const NAME: &str = "processors";
     let Some(available) = processors::available(tree) else {
@@ -89,8 +89,8 @@ fn count(tree: &Tree) -> Check {
     .remedy(remedy)
 }
 
-/// A group that has used up its time for a period stands still until the next one: the scheduler
-/// cuts pauses of up to 100 ms into the figures.
+/// A group that has exhausted its quota for a period is stopped until the next one, which adds
+/// pauses of up to 100 ms to the results.
 fn quota(tree: &Tree) -> Check {
     const NAME: &str = "cpu quota";
     let Some(limit) = control_group::cpu_limit(tree) else {

@@ -1,28 +1,28 @@
-//! What a check found, and what that means for measuring. Start at [`Check`].
+//! The result of a check, and its consequence for measuring. Start at [`Check`].
 
-/// One thing that was looked at.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// What was looked at: `cpu governor`, `toolchain node`.
+    /// Subject of the check: `cpu governor`, `toolchain node`.
     pub name: String,
-    /// What it means for measuring.
+    /// Consequence for measuring.
     pub state: State,
-    /// What was found, as a fragment of a sentence.
+    /// Finding, as a sentence fragment.
     pub found: String,
-    /// What mends it: a command for a shell where there is one, else a piece of advice.
+    /// Remedy: a shell command if possible, else advice.
     pub remedy: Option<String>,
 }
 
-/// What a finding means for measuring.
+/// Consequence of a finding for measuring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// As it should be.
+    /// As desired.
     Good,
-    /// Not there, or the system does not say: no problem by itself.
+    /// Missing or not reported by the system; not a problem in itself.
     Unknown,
-    /// Figures get noisier or less comparable.
+    /// Results get noisier or less comparable.
     Warning,
-    /// Figures are likely to be wrong.
+    /// Results are probably wrong.
     Bad,
 }
 
@@ -40,7 +40,7 @@ impl Check {
         Check::new(name, State::Unknown, "the system does not say")
     }
 
-    /// Adds a remedy, if there is something to mend.
+    /// Adds a remedy, if the state requires one.
     pub(super) fn remedy(self, remedy: impl Into<String>) -> Check {
         let is_due = matches!(self.state, State::Warning | State::Bad);
         Check {

@@ -1,7 +1,9 @@
-//! The guard: a process that puts the settings of a machine back when the tuner did not, however that ended.
+//! The guard: a process that restores the settings of a machine if the tuner did not, however that
+//! ended.
 //!
-//! It is this program, started with a hidden command in a session of its own, with the tuner's end (pidfd_open(2)) as
-//! its stdin. Nothing is changed before it has said that it is there. Start at [`start`], whose other half is [`watch`].
+//! It is this program, started by a hidden subcommand in its own session, with a pidfd of the tuner
+//! (pidfd_open(2)) as stdin. Nothing is changed before the guard has reported that it runs. Start
+//! at [`start`], whose counterpart is [`watch`].
 
 use super::journal::Lock;
 use super::machine::Machine;
@@ -13,13 +15,14 @@ use std::io::{BufRead, BufReader, Write, stdin, stdout};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// The hidden command.
+/// Hidden subcommand.
 pub const COMMAND: &str = "tune-guard";
 
-/// Starts the guard of this process. After `limit` it puts the settings back even while we live.
+/// Starts the guard of this process. After `limit` it restores the settings even if we are still
+/// running.
 ///
 /// # Errors
-/// It could not be started.
+/// Fails if the guard cannot be started.
 pub fn start(machine: &Machine, limit: Option<Duration>) -> Result<Identity> {
     let begin = || -> Result<Identity> {
         let end = pidfd_open(getpid(), PidfdFlags::empty())?;
@@ -38,10 +41,11 @@ pub fn start(machine: &Machine, limit: Option<Duration>) -> Result<Identity> {
     begin().context("cannot start the process that would put the settings back, and nothing is changed without it")
 }
 
-/// Waits for the end of the tuner, of the time, or for a signal; puts the settings back if they are still there.
+/// Waits for the end of the tuner, the time limit, or a signal; then restores the settings if still
+/// necessary.
 ///
 /// # Errors
-/// The settings cannot be put back.
+/// Fails if the settings cannot be restored.
 pub fn watch(machine: &Machine, limit: Option<Duration>) -> Result<()> {
     process::on_interrupt()?;
     let own = Identity::own();
@@ -64,7 +68,7 @@ pub fn watch(machine: &Machine, limit: Option<Duration>) -> Result<()> {
     }
 }
 
-/// Waits until one of these is ready, the time is up, or a signal came.
+/// Waits until one of these descriptors is ready, the deadline passes, or a signal arrives.
 fn wait(events: &mut [PollFd<'_>], deadline: Option<Instant>) {
     while !process::interrupted() {
         let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));

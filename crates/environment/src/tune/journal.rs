@@ -1,8 +1,10 @@
-//! The journal: what was changed, on disk before it is changed, so that whoever comes next can put it back.
+//! The journal: records every change on disk before it is made, so that any later process can
+//! restore it.
 //!
-//! One process at a time writes it, under a lock that the kernel takes away from a process that dies. It lies where a
-//! restart of the machine empties the folder, as it empties the settings. Everybody may read it, because sessions note
-//! which knobs are set and are mostly measured without root. Start at [`Lock::take`] and [`Journal::restore`].
+//! Written by one process at a time, under a lock that the kernel releases if the process dies. It
+//! is in a folder that a reboot clears, as it does the settings. It is readable by everyone,
+//! because sessions record which knobs are set and usually run without root. Start at
+//! [`Lock::take`] and [`Journal::restore`].
 
 use super::knobs::OWN_GROUP;
 use super::machine::{Change, Machine, is_same};
@@ -16,69 +18,69 @@ use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 
-/// Where it lies, below the root.
+/// Location below the root.
 const FOLDER: &str = "/run/speedwell";
 pub(crate) const FILE: &str = "/run/speedwell/tune.json";
 
-/// What a tuner has changed.
+/// The changes made by a tuner.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Journal {
-    /// The kernel's life in which it was changed (random(4)).
+    /// Boot ID of the kernel at the time of the changes (random(4)).
     pub(super) boot_id: Option<String>,
-    /// Who changed it.
+    /// Process that made the changes.
     pub(super) tuner: Identity,
-    /// Who puts it back if nobody else does.
+    /// Process that restores the settings if no other does.
     pub(super) guard: Identity,
-    /// The tuner's command line.
+    /// Command line of the tuner.
     pub command: String,
-    /// When the settings are put back at the latest, in milliseconds since the Unix epoch.
+    /// Latest time at which the settings are restored, in milliseconds since the Unix epoch.
     pub until_unix_ms: Option<i64>,
-    /// Whether the settings stay when the tuner has ended.
+    /// Whether the settings persist after the tuner has ended.
     pub(super) stays: bool,
-    /// The knobs that are as they should be, whether they had to be turned or not.
+    /// Knobs that have the desired settings, whether changed or not.
     pub knobs: Vec<String>,
-    /// The settings, in the order in which they were changed.
+    /// Settings, in the order of their changes.
     pub entries: Vec<Entry>,
 }
 
-/// One setting that was changed, or is just being changed.
+/// A setting that was changed, or is being changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its file.
+    /// File of the setting.
     pub path: String,
-    /// What it held; `None` for a control group that did not exist, and what is in it.
+    /// Previous value; `None` for a control group that did not exist, and its files.
     pub old: Option<String>,
-    /// What it holds now.
+    /// New value.
     pub new: String,
     /// Whether it has been written.
     pub done: bool,
 }
 
-/// A setting that was put back, or not.
+/// A setting with the outcome of its restoration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
-    /// Its file.
+    /// File of the setting.
     pub path: String,
-    /// What it held before it was changed.
+    /// Value before the change.
     pub old: String,
-    /// The outcome.
+    /// Outcome of the restoration.
     pub outcome: Restoration,
 }
 
-/// What came of putting a setting back.
+/// Outcome of restoring a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Restoration {
-    /// It holds what it held before.
+    /// The setting has its previous value.
     Done,
-    /// Somebody changed it meanwhile to this, and it stays so.
+    /// Another process has since changed it to this value, which is kept.
     LeftAlone(String),
-    /// It is gone, as the files of a processor that was switched off.
+    /// The setting no longer exists, e.g. for a processor that was switched off.
     Gone,
     /// The kernel refused, for this reason.
     Refused(String),
 }
 
-/// The right to change the journal and the settings of a machine.
+/// Exclusive access to the journal and the settings of a machine.
 #[derive(Debug)]
 pub struct Lock<'m> {
     pub(super) machine: &'m Machine,
@@ -86,10 +88,10 @@ pub struct Lock<'m> {
 }
 
 impl Lock<'_> {
-    /// Waits until nobody else has it.
+    /// Waits for exclusive access.
     ///
     /// # Errors
-    /// The folder of the journal cannot be made, or others may write to it.
+    /// Fails if the journal's folder cannot be created or is writable by others.
     pub fn take(machine: &Machine) -> Result<Lock<'_>> {
         let folder = machine.tree.path(FOLDER);
         let made = DirBuilder::new()
@@ -107,7 +109,7 @@ impl Lock<'_> {
                 "others may write to '{shown}', and what lies there would be believed\nhint: sudo rm -r '{shown}'"
             );
         }
-        // Sessions are measured by others as well, whatever the mask of whoever tunes.
+        // Make it readable for other users' sessions, regardless of the umask.
         file.set_permissions(Permissions::from_mode(0o755))?;
         flock(&file, FlockOperation::LockExclusive)
             .with_context(|| format!("cannot lock '{shown}'"))?;
@@ -117,10 +119,10 @@ impl Lock<'_> {
         })
     }
 
-    /// The journal, unless it is from before the machine was started: such a one is removed.
+    /// Returns the journal; removes it instead if it is from before the last boot.
     ///
     /// # Errors
-    /// It cannot be understood.
+    /// Fails if the journal cannot be parsed.
     pub fn journal(&self) -> Result<Option<Journal>> {
         match Journal::stored(&self.machine.tree)? {
             Some(journal) if journal.is_stale(&self.machine.tree) => {
@@ -131,7 +133,7 @@ impl Lock<'_> {
         }
     }
 
-    /// Writes it down so that it outlives us: a file is either the old or the new one, and is on disk.
+    /// Saves the journal durably: the file is atomically replaced and synced to disk.
     pub(super) fn save(&self, journal: &Journal) -> Result<()> {
         let file = self.machine.tree.path(FILE);
         let draft = file.with_extension("draft");
@@ -159,10 +161,10 @@ impl Lock<'_> {
 }
 
 impl Journal {
-    /// The journal that lies there, whatever its age.
+    /// Reads the stored journal, regardless of its age.
     ///
     /// # Errors
-    /// It cannot be understood.
+    /// Fails if the journal cannot be parsed.
     fn stored(tree: &Tree) -> Result<Option<Journal>> {
         let file = tree.path(FILE);
         let text = match fs::read(&file) {
@@ -181,25 +183,25 @@ impl Journal {
         Ok(Some(journal))
     }
 
-    /// The journal of a machine, unless it is from before the machine was started.
+    /// Reads the journal of a machine, unless it is from before the last boot.
     ///
     /// # Errors
-    /// It cannot be understood.
+    /// Fails if the journal cannot be parsed.
     pub(crate) fn read(tree: &Tree) -> Result<Option<Journal>> {
         Ok(Journal::stored(tree)?.filter(|journal| !journal.is_stale(tree)))
     }
 
-    /// Whether this process has changed the settings.
+    /// Whether this process made the changes.
     pub fn is_own(&self) -> bool {
         self.tuner == Identity::own()
     }
 
-    /// Whether the machine was started since: then its settings are new as well.
+    /// Whether the machine was rebooted since, which also reset the settings.
     pub(super) fn is_stale(&self, tree: &Tree) -> bool {
         self.boot_id != boot_id(tree)
     }
 
-    /// Who holds the machine, in words.
+    /// Describes the process that holds the machine.
     pub fn holder(&self) -> String {
         let who = format!("process {} ({})", self.tuner.pid, self.command);
         let is_gone = |process: &Identity| process.has_ended() == Some(true);
@@ -215,11 +217,11 @@ impl Journal {
         }
     }
 
-    /// Puts every setting back, the last one first, and removes the journal. What the kernel refuses stays in it, unless
-    /// `forgets`.
+    /// Restores all settings in reverse order and removes the journal. Settings that the kernel
+    /// refuses to restore stay in it, unless `forgets`.
     ///
     /// # Errors
-    /// The journal cannot be written.
+    /// Fails if the journal cannot be written.
     pub fn restore(mut self, lock: &Lock<'_>, forgets: bool) -> Result<Vec<Restored>> {
         let machine = lock.machine;
         let mut all: Vec<Restored> = self
@@ -232,7 +234,7 @@ impl Journal {
                 outcome: entry.restore(machine),
             })
             .collect();
-        // A governor that comes back may have set the turbo switch anew, which came back before it.
+        // Restoring a governor may have changed the turbo setting again, which was restored before.
         for one in all
             .iter_mut()
             .filter(|one| one.outcome == Restoration::Done)
@@ -259,7 +261,7 @@ impl Journal {
         Ok(all)
     }
 
-    /// Ends the guard, which may be done by whoever has the lock: it is waiting then.
+    /// Kills the guard. This is safe for the lock holder: the guard is waiting.
     pub fn dismiss_guard(&self, _lock: &Lock<'_>) {
         let guard = Pid::from_raw(self.guard.pid).filter(|_| self.guard.has_ended() == Some(false));
         if let Some(guard) = guard {
@@ -267,19 +269,19 @@ impl Journal {
         }
     }
 
-    /// Milliseconds until the settings are put back at the latest; 0 when that is over.
+    /// Milliseconds until the settings are restored at the latest; 0 if overdue.
     pub fn left_ms(&self) -> Option<u64> {
         Some(u64::try_from(self.until_unix_ms? - unix_ms()).unwrap_or(0))
     }
 }
 
 impl Entry {
-    /// What the setting holds now.
+    /// Returns the current value of the setting.
     pub fn held(&self, machine: &Machine) -> Option<String> {
         machine.held(&self.path)
     }
 
-    /// Whether it still holds what it was changed to, in words.
+    /// Describes whether the setting still has its new value.
     pub fn standing(&self, machine: &Machine) -> &'static str {
         match machine.held(&self.path) {
             None => "gone",
@@ -291,7 +293,7 @@ impl Entry {
 
     fn restore(&self, machine: &Machine) -> Restoration {
         let Some(old) = &self.old else {
-            // What is in a control group of ours goes with it.
+            // Control files in our own control group are removed with it.
             if self.path != OWN_GROUP || machine.held(OWN_GROUP).is_none() {
                 return Restoration::Done;
             }
@@ -304,7 +306,7 @@ impl Entry {
         if is_same(&self.path, &held, old) {
             return Restoration::Done;
         }
-        // A tuner that died while it wrote cannot say what the kernel made of it.
+        // If the tuner died while writing, the value that the kernel made of it is unknown.
         if self.done && !is_same(&self.path, &held, &self.new) {
             return Restoration::LeftAlone(held);
         }
@@ -319,14 +321,15 @@ fn outcome(machine: &Machine, done: std::io::Result<()>) -> Restoration {
     }
 }
 
-/// Moves the processes of our control group to the group above, as one with processes cannot be removed.
+/// Moves the processes of our control group to its parent, since a nonempty group cannot be
+/// removed.
 fn empty(machine: &Machine) -> std::io::Result<()> {
     let file = format!("{OWN_GROUP}/cgroup.procs");
     let above = "/sys/fs/cgroup/cgroup.procs";
     let processes = machine.tree.text(file).unwrap_or_default();
     for process in processes.lines() {
         match machine.write(above, Change::Value(process)) {
-            // It has ended meanwhile.
+            // The process has ended.
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {}
             done => done?,
         }
@@ -334,7 +337,7 @@ fn empty(machine: &Machine) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The kernel's life.
+/// Returns the kernel's boot ID.
 pub(super) fn boot_id(tree: &Tree) -> Option<String> {
     tree.text("/proc/sys/kernel/random/boot_id")
 }

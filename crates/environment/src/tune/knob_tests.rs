@@ -1,11 +1,11 @@
-//! Every knob on machines that differ: the setting is absent, as wished, other, refused in several ways, changed by
-//! somebody meanwhile, or belongs to a processor that is offline.
+//! Tests every knob on different machines: the setting is missing, already as desired, different,
+//! refused in several ways, changed by another process, or belongs to an offline processor.
 
 use super::*;
 use crate::tree::fake;
 use std::fs;
 
-/// A machine of which every knob is to be turned.
+/// A machine on which every knob can be applied.
 const MACHINE: &[(&str, &str)] = &[
     ("/sys/devices/system/cpu/online", "0-3"),
     (
@@ -73,7 +73,7 @@ const MACHINE: &[(&str, &str)] = &[
     ("/proc/sys/kernel/perf_event_max_sample_rate", "100000"),
 ];
 
-/// What is added for control groups of version 2.
+/// Additional files for version 2 control groups.
 const GROUPS: &[(&str, &str)] = &[
     ("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu"),
     ("/sys/fs/cgroup/cgroup.subtree_control", "cpu"),
@@ -86,7 +86,7 @@ const GROUP_ANSWERS: &str = "\
 /sys/fs/cgroup/speedwell also /sys/fs/cgroup/speedwell/cgroup.procs 7";
 
 fn request(knob: &str) -> Request {
-    // The lowest frequency is raised with turbo off only.
+    // The minimum frequency is raised only with turbo off.
     let turbo = (knob == "minimum-frequency").then(|| "turbo".to_owned());
     Request {
         knobs: turbo.into_iter().chain([knob.to_owned()]).collect(),
@@ -100,26 +100,24 @@ fn machine(folder: &fake::Machine) -> Machine {
     Machine::at(folder.0.path(), None).unwrap()
 }
 
-/// The state of one knob of a plan.
 fn state<'a>(plan: &'a Plan, knob: &str) -> &'a KnobState {
     plan.knobs.iter().find(|one| one.knob.name == knob).unwrap()
 }
 
-/// The files of a knob on the machine above, with what they hold and should hold.
+/// Settings of a knob on [`MACHINE`], with current and desired values.
 fn settings(knob: &str) -> Vec<Setting> {
     let folder = fake::machine(MACHINE);
     let plan = plan(&machine(&folder), &request(knob)).unwrap();
     state(&plan, knob).settings.clone()
 }
 
-/// Knobs that are files which are always there.
+/// Knobs whose files always exist.
 fn knobs_of_files() -> impl Iterator<Item = &'static str> {
     let names = KNOBS.iter().map(|knob| knob.name);
     names.filter(|name| !["priority", "own-cpus"].contains(name))
 }
 
-/// The machine above with the files of one knob changed by `change`; what they hold is `None` for a file that is taken
-/// away.
+/// [`MACHINE`] with the files of a knob changed by `change`, which returns `None` to remove a file.
 fn with(knob: &str, change: impl Fn(&Setting) -> Option<String>) -> fake::Machine {
     let folder = fake::machine(MACHINE);
     for setting in settings(knob) {
@@ -132,7 +130,7 @@ fn with(knob: &str, change: impl Fn(&Setting) -> Option<String>) -> fake::Machin
     folder
 }
 
-/// The machine above whose kernel gives one answer to every write of a knob.
+/// [`MACHINE`] with a kernel that gives the same response to every write of a knob.
 fn answering(knob: &str, says: &str) -> fake::Machine {
     let folder = fake::machine(MACHINE);
     let answers = settings(knob)
@@ -142,7 +140,7 @@ fn answering(knob: &str, says: &str) -> fake::Machine {
     folder
 }
 
-/// Everything on a machine except the journal.
+/// All files of a machine except the journal.
 fn files(folder: &fake::Machine) -> Vec<(String, String)> {
     fn below(folder: &std::path::Path, found: &mut Vec<(String, String)>) {
         for entry in fs::read_dir(folder).unwrap().flatten() {
@@ -177,7 +175,6 @@ fn apply(lock: &Lock<'_>, request: &Request) -> Plan {
     plan
 }
 
-/// Turns one knob.
 fn turn(folder: &fake::Machine, knob: &str) -> KnobState {
     let machine = machine(folder);
     let plan = apply(&Lock::take(&machine).unwrap(), &request(knob));
@@ -187,7 +184,7 @@ fn turn(folder: &fake::Machine, knob: &str) -> KnobState {
         .unwrap()
 }
 
-/// Puts everything back; what was not is returned.
+/// Restores everything and returns the failures.
 fn reset(folder: &fake::Machine) -> Vec<Restored> {
     let machine = machine(folder);
     let lock = Lock::take(&machine).unwrap();
@@ -234,7 +231,7 @@ fn a_setting_that_is_as_wished_is_not_touched() {
         let folder = with(knob, |setting| Some(setting.after.clone()));
         let state = turn(&folder, knob);
         match (knob, state.outcome) {
-            // Nothing is left to switch off.
+            // There is nothing left to switch off.
             ("smt", outcome) => assert_ne!(outcome, Outcome::Set),
             (_, outcome) => assert_eq!(outcome, Outcome::Already, "{knob}"),
         }
@@ -498,7 +495,7 @@ fn a_command_gets_a_control_group_that_goes_with_it() {
         Some("0"),
         "the writer itself"
     );
-    // Somebody is left in it: he goes back to where all are.
+    // A process that remains in the group moves back to the root group.
     fs::write(folder.path(format!("{OWN_GROUP}/cgroup.procs")), "7\n").unwrap();
     assert_eq!(reset(&folder), []);
     assert_eq!(held("cpuset.cpus"), None);
@@ -514,7 +511,7 @@ fn a_command_gets_a_control_group_that_goes_with_it() {
     );
 }
 
-/// A machine whose kernel answers so to a partition.
+/// A machine whose kernel responds to partitions in this way.
 fn with_partition(answers: &str) -> fake::Machine {
     let answers = format!("{GROUP_ANSWERS}\n{answers}");
     fake::machine(&[MACHINE, GROUPS, &[("/answers", &answers)]].concat())

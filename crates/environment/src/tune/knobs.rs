@@ -1,8 +1,10 @@
-//! The knobs: which settings of a machine `tune` may change, to what, and what that is good for.
+//! The knobs: settings of a machine that `tune` may change, their desired values, and their
+//! purpose.
 //!
-//! A knob says what it wishes for; whether that differs from what is there, and whether the kernel takes it, is decided
-//! by `mod.rs`. Their order is the order of changing them: a governor may set the turbo switch anew when it comes (Intel's
-//! driver does), and the highest frequency is known only once turbo is off. Start at [`KNOBS`].
+//! A knob specifies desired values; `mod.rs` decides whether they differ from the current ones and
+//! whether the kernel accepts them. Knobs are applied in the order of the list: activating a
+//! governor may change the turbo setting (Intel's driver does), and the maximum frequency is known
+//! only once turbo is off. Start at [`KNOBS`].
 
 use super::machine::Machine;
 use crate::processors::{self, is_processor, list_of, numbers};
@@ -10,25 +12,25 @@ use std::collections::BTreeSet;
 
 const CPU: &str = "/sys/devices/system/cpu";
 const KERNEL: &str = "/proc/sys/kernel";
-/// The control groups of version 2, and the one of them that `tune` makes.
+/// Root of the version 2 control groups, and the group that `tune` creates.
 const GROUPS: &str = "/sys/fs/cgroup";
 pub(super) const OWN_GROUP: &str = "/sys/fs/cgroup/speedwell";
 
-/// What is to be changed.
+/// A request to `tune`.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// Names of knobs; the usual ones when there are none.
+    /// Names of knobs; if empty, the default ones.
     pub knobs: Vec<String>,
-    /// Processors for what is measured, the others being for everything else.
+    /// Processors reserved for measuring; the others are for everything else.
     pub cpus: Option<Vec<u32>>,
-    /// Whether a command is started, so that the settings are for that command.
+    /// Whether a command is started to which the settings apply.
     pub has_command: bool,
-    /// Whether services that work against a knob are stopped as well.
+    /// Whether to stop services that counteract a knob.
     pub stops_services: bool,
 }
 
 impl Request {
-    /// Whether a knob was named, or is one of the usual ones where none was.
+    /// Whether a knob was named, or is a default one if none was named.
     pub(super) fn wants(&self, knob: &Knob) -> bool {
         if self.knobs.is_empty() {
             knob.is_usual
@@ -42,46 +44,46 @@ impl Request {
     }
 }
 
-/// A knob: settings that are changed together, for one purpose.
+/// A knob: settings changed together for one purpose.
 #[derive(Debug)]
 pub struct Knob {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it is good for.
+    /// Effect of the knob.
     pub effect: &'static str,
-    /// Whether it is turned without being named. The others take something away that somebody may miss.
+    /// Whether it is applied by default. The others take something away that users may miss.
     pub is_usual: bool,
-    /// Its settings and the values that they should have.
+    /// Determines its settings and their desired values.
     pub(super) find: fn(&Machine, &Request) -> Result<Vec<Wish>, Missing>,
 }
 
-/// A setting, and the value that it should have.
+/// A setting with its desired value.
 #[derive(Debug)]
 pub(super) struct Wish {
     pub path: String,
     pub value: Value,
 }
 
-/// What a setting should hold.
+/// Desired value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
     Text(String),
-    /// That of another setting when the time has come.
+    /// The value of another setting at the time of the change.
     SameAs(String),
-    /// The path is a control group that does not exist yet.
+    /// The path is a control group to create.
     Group,
 }
 
 /// Why a knob has no settings.
 #[derive(Debug)]
 pub(super) enum Missing {
-    /// It needs something that was not given.
+    /// A required option is missing.
     Option(&'static str),
     /// There is nothing to change on this machine.
     Here(String),
 }
 
-/// All knobs, in the order in which they are turned.
+/// All knobs, in the order in which they are applied.
 pub const KNOBS: [Knob; 14] = [
     Knob {
         name: "governor",
@@ -177,7 +179,8 @@ pub const KNOBS: [Knob; 14] = [
         name: "priority",
         effect: "the command goes before ordinary work (nice -10)",
         is_usual: true,
-        // Not a setting of the machine: the tuner takes it, and the command has it from the tuner.
+        // Not a setting of the machine: the tuner raises its own priority, and the command inherits
+        // it.
         find: |_, request| needs_command(request).map(|()| Vec::new()),
     },
 ];
@@ -201,7 +204,7 @@ fn here<T>(words: impl Into<String>) -> Result<T, Missing> {
     Err(Missing::Here(words.into()))
 }
 
-/// The settings that are there.
+/// Filters the settings that exist.
 fn all(machine: &Machine, wishes: Vec<Wish>) -> Result<Vec<Wish>, Missing> {
     let there = |wish: &Wish| machine.held(&wish.path).is_some();
     let there: Vec<Wish> = wishes.into_iter().filter(there).collect();
@@ -221,8 +224,8 @@ pub(super) fn online(machine: &Machine) -> Vec<u32> {
     numbers(&list.unwrap_or_default())
 }
 
-/// A file of every frequency policy that has a processor online. A policy rules one processor or several; where the
-/// driver shows none, each processor has files of its own.
+/// Returns a file for every frequency policy with a processor online. A policy covers one or more
+/// processors; if the driver has none, each processor has its own files.
 fn policies(
     machine: &Machine,
     file: &str,
@@ -254,12 +257,12 @@ fn policies(
 }
 
 fn turbo(machine: &Machine, _: &Request) -> Result<Vec<Wish>, Missing> {
-    // Intel's own driver has a switch of its own; the other one is without effect beside it.
+    // Intel's own driver has a separate switch, which makes the generic one ineffective.
     one(machine, &format!("{CPU}/intel_pstate/no_turbo"), "1")
         .or_else(|_| one(machine, &format!("{CPU}/cpufreq/boost"), "0"))
 }
 
-/// Whether frequencies above the nominal one are in use.
+/// Whether turbo is enabled.
 pub(super) fn has_turbo(machine: &Machine) -> bool {
     processors::turbo(&machine.tree).is_some_and(|turbo| turbo.on)
 }
@@ -275,7 +278,8 @@ fn minimum_frequency(machine: &Machine, request: &Request) -> Result<Vec<Wish>, 
     })
 }
 
-/// With `--cpus` only their siblings go, else one thread of every core stays. The first processor cannot go.
+/// With `--cpus`, switches off only the siblings of those; otherwise keeps one thread per core. The
+/// first processor cannot be switched off.
 fn smt(machine: &Machine, request: &Request) -> Result<Vec<Wish>, Missing> {
     let online = online(machine);
     let siblings = |cpu: u32| {
@@ -331,7 +335,7 @@ fn needs_command(request: &Request) -> Result<(), Missing> {
 
 const NEEDS_CPUS: Missing = Missing::Option("--cpus CPUS");
 
-/// The service that moves interrupts to where it thinks best.
+/// The service that moves interrupts.
 const BALANCER: &str = "service:irqbalance";
 
 fn interrupts(machine: &Machine, request: &Request) -> Result<Vec<Wish>, Missing> {
@@ -345,7 +349,7 @@ fn interrupts(machine: &Machine, request: &Request) -> Result<Vec<Wish>, Missing
     let list = list_of(&others);
     let names = machine.tree.names("/proc/irq");
     let lines = names.iter().filter(|name| name.parse::<u32>().is_ok());
-    // First, so that it is started last.
+    // First in the list, so that it is restarted last.
     let balancer = wish(BALANCER, "inactive");
     let mut wishes: Vec<Wish> = request
         .stops_services
@@ -357,7 +361,7 @@ fn interrupts(machine: &Machine, request: &Request) -> Result<Vec<Wish>, Missing
     all(machine, wishes)
 }
 
-/// A set of processors in hexadecimal, in groups of eight digits, as the kernel takes it.
+/// Formats a set of processors in hexadecimal, in groups of eight digits, as the kernel expects.
 fn mask(cpus: &[u32]) -> String {
     let words = cpus.iter().max().map_or(1, |most| most / 32 + 1);
     let word = |index: u32| {
@@ -372,8 +376,8 @@ fn mask(cpus: &[u32]) -> String {
     text.trim_start_matches(['0', ',']).to_owned()
 }
 
-/// A control group of version 2 whose processors nobody else may use (kernel documentation, `admin-guide/cgroup-v2.rst`,
-/// "cpuset.cpus.partition").
+/// Creates a version 2 control group with exclusive processors (kernel documentation,
+/// `admin-guide/cgroup-v2.rst`, "cpuset.cpus.partition").
 fn own_cpus(machine: &Machine, request: &Request) -> Result<Vec<Wish>, Missing> {
     let Some(own) = &request.cpus else {
         return Err(NEEDS_CPUS);
@@ -392,7 +396,7 @@ fn own_cpus(machine: &Machine, request: &Request) -> Result<Vec<Wish>, Missing> 
         },
         wish(file("cpuset.cpus"), &list_of(own)),
     ];
-    // Memory of another node is further away, and how much of it is used differs from run to run.
+    // Memory of another node is slower, and the amount used varies from run to run.
     let nodes = nodes_of(machine, own);
     let is_divided = machine.tree.text("/sys/devices/system/node/online");
     if is_divided.is_some_and(|list| numbers(&list).len() > 1) && !nodes.is_empty() {
@@ -402,10 +406,10 @@ fn own_cpus(machine: &Machine, request: &Request) -> Result<Vec<Wish>, Missing> 
     Ok(wishes)
 }
 
-/// The file of a control group that says how far its processors are its own.
+/// Control file that determines how far a group's processors are exclusive.
 pub(super) const PARTITION: &str = "cpuset.cpus.partition";
 
-/// The nodes of memory that processors belong to.
+/// Returns the memory nodes of these processors.
 fn nodes_of(machine: &Machine, cpus: &[u32]) -> Vec<u32> {
     let names = cpus
         .iter()

@@ -1,10 +1,10 @@
-//! The machine as `tune` sees and changes it: the only function of this program that writes a setting is
-//! [`Machine::write`].
+//! The machine as seen and changed by `tune`; [`Machine::write`] is the only function in this
+//! program that writes a setting.
 //!
-//! A setting is a file of the kernel with one value. What the kernel shows is often longer than what it takes
-//! (`always [madvise] never`), or written in another way, so values are compared in the form that [`Machine::held`]
-//! gives. Below another root than `/` there is no kernel: a file `answers` there says what it would answer, and the
-//! tuner can be made to die at a chosen step, which is how its care is tested.
+//! A setting is a kernel file with one value. The kernel often shows more than it accepts (`always
+//! [madvise] never`), or in another notation, so values are compared in the form returned by
+//! [`Machine::held`]. With a root other than `/` there is no kernel: a file `answers` defines its
+//! responses, and the tuner can be killed at a given step, to test its robustness.
 
 use crate::processors::{list_of, numbers};
 use crate::system;
@@ -28,7 +28,7 @@ pub struct Machine {
     steps_left: Option<AtomicU32>,
 }
 
-/// What a kernel that is not there would answer to a write.
+/// Response of a simulated kernel to a write.
 #[derive(Debug)]
 struct Answer {
     path: String,
@@ -37,22 +37,22 @@ struct Answer {
 
 #[derive(Debug)]
 enum Says {
-    /// It is refused.
+    /// The write fails.
     Error(Errno),
-    /// This value is refused.
+    /// This value is rejected.
     Refuses(String),
-    /// The file then holds something else.
+    /// The file then contains another value.
     Holds(String),
-    /// Another file changes as well.
+    /// Another file changes, too.
     Also(String, String),
 }
 
 impl Machine {
-    /// This machine (`/`), or a folder that stands for one. There, `dies_at` is the step at which this process is
-    /// killed.
+    /// This machine (`/`), or a folder that simulates one. In the latter case, `dies_at` is the
+    /// step at which this process is killed.
     ///
     /// # Errors
-    /// The folder's `answers` cannot be understood.
+    /// Fails if the folder's `answers` cannot be parsed.
     pub fn at(root: &Path, dies_at: Option<u32>) -> io::Result<Machine> {
         let is_real = root == Path::new("/");
         let answers = match fs::read_to_string(root.join("answers")) {
@@ -67,22 +67,22 @@ impl Machine {
         })
     }
 
-    /// The folder that stands for the machine.
+    /// Root folder of the machine.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Whether a folder stands for the machine.
+    /// Whether the machine is simulated by a folder.
     fn is_rehearsal(&self) -> bool {
         self.root != Path::new("/")
     }
 
-    /// Whether settings may be changed by this process at all.
+    /// Whether this process is permitted to change settings.
     pub fn is_ours(&self) -> bool {
         self.is_rehearsal() || geteuid().is_root()
     }
 
-    /// Why a setting is not there, in words.
+    /// Explains why a setting is missing.
     pub(super) fn words_for_absent(&self) -> String {
         match system::hypervisor(&self.tree) {
             Some(kind) => format!("left to the host (hypervisor {kind})"),
@@ -90,7 +90,7 @@ impl Machine {
         }
     }
 
-    /// A refusal in words.
+    /// Explains why a setting was refused.
     pub(super) fn words_for(&self, error: &io::Error) -> String {
         let is_inside = system::container(&self.tree).is_some();
         match error.raw_os_error().map(Errno::from_raw_os_error) {
@@ -106,7 +106,8 @@ impl Machine {
         }
     }
 
-    /// What a setting holds, in the form that it is written in; `None` where it is not there.
+    /// Returns the value of a setting, in the form in which it is written; `None` if it does not
+    /// exist.
     pub(super) fn held(&self, path: &str) -> Option<String> {
         if let Some(service) = self.service(path) {
             let answer = Command::new("systemctl")
@@ -124,7 +125,7 @@ impl Machine {
         Some(canonical(path, &self.tree.text(path)?))
     }
 
-    /// Why a setting that is there can be seen to be out of reach without trying.
+    /// Checks, without writing, whether an existing setting is inaccessible.
     pub(super) fn is_closed(&self, path: &str) -> Result<(), io::Error> {
         if self.service(path).is_some() {
             return Ok(());
@@ -142,10 +143,10 @@ impl Machine {
         Ok(())
     }
 
-    /// Changes a setting: the one place where this program does so.
+    /// Changes a setting; the only place in this program that does so.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Fails with the kernel's error.
     pub(super) fn write(&self, path: &str, change: Change<'_>) -> io::Result<()> {
         self.step();
         if let Some(Says::Error(error)) = self.answer(path) {
@@ -165,11 +166,12 @@ impl Machine {
                     _ => value,
                 };
                 let mut file = OpenOptions::new().write(true).truncate(true).open(file)?;
-                // One call, as the kernel takes one value a call; an empty one would not reach it at all.
+                // In one call, as the kernel takes one value per call; an empty write would not
+                // reach it.
                 file.write_all(format!("{held}\n").as_bytes())?;
             }
             Change::Make => fs::create_dir(file)?,
-            // Elsewhere the files of a group are no kernel's, and do not go with it.
+            // Files in a simulated group do not disappear with it.
             Change::Remove if self.is_rehearsal() => return fs::remove_dir_all(file),
             Change::Remove => return fs::remove_dir(file),
         }
@@ -182,12 +184,12 @@ impl Machine {
         Ok(())
     }
 
-    /// The service that a setting stands for, where there is a system that has services; elsewhere it is a file.
+    /// Returns the service that a setting stands for; on a simulated machine it is a file.
     fn service<'p>(&self, path: &'p str) -> Option<&'p str> {
         path.strip_prefix(SERVICE).filter(|_| !self.is_rehearsal())
     }
 
-    /// A point where a tuner may be killed.
+    /// A point at which the tuner may be killed by a test.
     pub(super) fn step(&self) {
         let Some(left) = &self.steps_left else { return };
         if left.fetch_sub(1, Ordering::Relaxed) == 1 {
@@ -201,7 +203,7 @@ impl Machine {
     }
 }
 
-/// What the path of a setting begins with that is no file, but whether a service is active.
+/// Path prefix of settings that represent the state of a service instead of a file.
 pub(super) const SERVICE: &str = "service:";
 
 /// Starts or stops a service (systemctl(1)).
@@ -219,18 +221,17 @@ fn switch(service: &str, value: &str) -> io::Result<()> {
     ))
 }
 
-/// What is done to a setting.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Change<'a> {
-    /// It gets this value.
     Value(&'a str),
-    /// A control group is made.
+    /// Create a control group.
     Make,
-    /// A control group is taken away.
+    /// Remove a control group.
     Remove,
 }
 
-/// A line of `answers`: `PATH EIO`, `PATH refuses VALUE`, `PATH holds TEXT` or `PATH also PATH TEXT`.
+/// Parses a line of `answers`: `PATH EIO`, `PATH refuses VALUE`, `PATH holds TEXT` or `PATH also
+/// PATH TEXT`.
 fn answer(line: &str) -> io::Result<Answer> {
     let words: Vec<&str> = line.splitn(4, ' ').collect();
     let says = match words[..] {
@@ -249,18 +250,18 @@ fn answer(line: &str) -> io::Result<Answer> {
     })
 }
 
-/// Whether two values of a setting are the same; masks of processors have any number of zeros in front.
+/// Whether two values of a setting are equal; processor masks may have leading zeros.
 pub(super) fn is_same(path: &str, one: &str, other: &str) -> bool {
     let digits = |mask: &str| mask.replace(',', "").trim_start_matches('0').to_lowercase();
     one == other || path.ends_with("/default_smp_affinity") && digits(one) == digits(other)
 }
 
-/// What the kernel shows, in the form in which it is written.
+/// Converts a value from the kernel's output form to its input form.
 fn canonical(path: &str, shown: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     match name {
         "smp_affinity_list" | "cpuset.cpus" | "cpuset.mems" => list_of(&numbers(shown)),
-        // It shows the controllers that are on, and takes changes.
+        // It shows the enabled controllers, but accepts changes.
         "cgroup.subtree_control" => {
             let is_on = shown
                 .split(' ')

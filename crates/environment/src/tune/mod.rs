@@ -1,8 +1,9 @@
-//! Changes the settings of a machine so that it measures with less noise, and puts them back.
+//! Changes settings of a machine so that it measures with less noise, and restores them.
 //!
-//! The only part of this program that writes to the machine. [`plan()`] says what each knob (`knobs.rs`) would change;
-//! [`Plan::apply`] changes it, each setting written to the journal (`journal.rs`) before it is changed; a guard
-//! (`guard.rs`) puts everything back if the tuner cannot. All writing is one function (`machine.rs`).
+//! The only part of this program that writes to the machine. [`plan()`] determines what each knob
+//! (`knobs.rs`) would change; [`Plan::apply`] makes the changes, each recorded in the journal
+//! (`journal.rs`) first; a guard (`guard.rs`) restores everything if the tuner cannot. All writes
+//! go through one function (`machine.rs`).
 
 pub mod guard;
 mod journal;
@@ -26,60 +27,60 @@ use rustix::process::setpriority_process;
 use speedwell_process::{Identity, unix_ms};
 use std::time::Duration;
 
-/// A knob of this machine: what it would change, or has changed, or why it cannot.
+/// State of a knob on this machine: what it would change or has changed, or why it cannot.
 #[derive(Debug)]
 pub struct KnobState {
     /// The knob.
     pub knob: &'static Knob,
-    /// Where it stands.
+    /// State of the knob.
     pub outcome: Outcome,
-    /// What is to be known besides: what was refused, or what it needs.
+    /// Additional information, such as a refusal or a requirement.
     pub note: String,
     /// Its settings on this machine.
     pub settings: Vec<Setting>,
     refusal: String,
 }
 
-/// Where a knob, or a setting, stands.
+/// State of a knob or a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is to be changed.
+    /// To be changed.
     Planned,
     /// It was changed.
     Set,
-    /// It was as it should be.
+    /// Already had the desired value.
     Already,
-    /// It is not changed unless somebody asks.
+    /// Changed only on request.
     OnRequest,
-    /// It cannot be changed here.
+    /// Cannot be changed here.
     Cannot,
 }
 
-/// One setting.
+/// A setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// Its file.
+    /// File of the setting.
     pub path: String,
-    /// What it held before; `None` for a control group that does not exist.
+    /// Previous value; `None` for a control group that does not exist.
     pub before: Option<String>,
-    /// What it should hold.
+    /// Desired value.
     pub after: String,
-    /// Where it stands.
+    /// State of the setting.
     pub outcome: Outcome,
     value: Value,
 }
 
-/// What is to be changed on a machine, and what it held when the plan was made.
+/// Planned changes of a machine, and the values at planning time.
 #[derive(Debug)]
 pub struct Plan {
-    /// The knobs that were named, or all, in the order in which they are turned.
+    /// The named knobs, or all, in the order in which they are applied.
     pub knobs: Vec<KnobState>,
 }
 
-/// What each knob would change. Nothing is changed.
+/// Determines what each knob would change, without changing anything.
 ///
 /// # Errors
-/// A knob was named that needs an option besides.
+/// Fails if a named knob requires an option that is missing.
 pub fn plan(machine: &Machine, request: &Request) -> Result<Plan> {
     let is_shown = |knob: &&Knob| request.knobs.is_empty() || request.wants(knob);
     let knobs = KNOBS.iter().filter(is_shown);
@@ -153,7 +154,7 @@ fn setting(machine: &Machine, Wish { path, value }: Wish) -> Setting {
 }
 
 impl Value {
-    /// What is to be written now.
+    /// Returns the value to write now.
     fn now(&self, machine: &Machine) -> String {
         match self {
             Value::Text(text) => text.clone(),
@@ -171,7 +172,7 @@ impl KnobState {
         }
     }
 
-    /// Where the knob stands, from where its settings stand.
+    /// Derives the state of the knob from its settings.
     fn conclude(&mut self) {
         let count = |outcome| {
             self.settings
@@ -197,12 +198,12 @@ impl KnobState {
 }
 
 impl Plan {
-    /// Whether there is a setting to change.
+    /// Whether there are settings to change.
     pub fn has_work(&self) -> bool {
         self.settings(&[Outcome::Planned])
     }
 
-    /// Whether some setting is as it should be, or will be.
+    /// Whether some setting has, or will have, its desired value.
     pub fn has_effect(&self) -> bool {
         self.settings(&[Outcome::Planned, Outcome::Set, Outcome::Already])
     }
@@ -212,10 +213,11 @@ impl Plan {
         settings.any(|setting| stand.contains(&setting.outcome))
     }
 
-    /// Changes the settings. `stays` says whether they outlive this process; `limit` is the guard's.
+    /// Changes the settings. `stays` makes them outlive this process; `limit` is the time limit of
+    /// the guard.
     ///
     /// # Errors
-    /// The journal cannot be written; what was changed until then is put back by the guard.
+    /// Fails if the journal cannot be written; the guard then restores earlier changes.
     pub fn apply(
         &mut self,
         lock: &Lock<'_>,
@@ -245,10 +247,10 @@ impl Plan {
         lock.save(&journal)
     }
 
-    /// Moves this process to its own processors, if it has got some; a command that it starts has the same.
+    /// Moves this process to its own processors, if it got any; its child processes inherit them.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// Fails if the kernel refuses.
     pub fn enter_own_cpus(&self, machine: &Machine) -> Result<()> {
         let is_own =
             |setting: &Setting| setting.value == Value::Group && setting.outcome != Outcome::Cannot;
@@ -283,7 +285,7 @@ impl KnobState {
             setting.after = setting.value.now(machine);
             let mut changed = change(lock, journal, setting)?;
             if changed.is_err() && setting.path.ends_with(PARTITION) {
-                // Its processors are its own then, but the scheduler still balances them.
+                // Fallback: exclusive processors, which the scheduler still balances.
                 setting.after = "root".to_owned();
                 changed = change(lock, journal, setting)?.or(changed);
             }
@@ -299,7 +301,7 @@ impl KnobState {
         Ok(())
     }
 
-    /// To this process, from which the command inherits it.
+    /// Raises the priority of this process, which the command inherits.
     fn give_priority(&mut self) {
         match setpriority_process(None, PRIORITY) {
             Ok(()) => self.outcome = Outcome::Set,
@@ -311,11 +313,11 @@ impl KnobState {
     }
 }
 
-/// Before ordinary work, after what the kernel needs (setpriority(2)).
+/// Above ordinary processes, below what the kernel needs (setpriority(2)).
 const PRIORITY: i32 = -10;
 
-/// Changes one setting: into the journal, to the machine, and what came of it into the journal. The inner error is a
-/// refusal in words, after which the setting is as it was.
+/// Changes a setting: records it in the journal, writes it, and records the outcome. The inner
+/// error explains a refusal, after which the setting is unchanged.
 fn change(
     lock: &Lock<'_>,
     journal: &mut Journal,
@@ -343,8 +345,8 @@ fn change(
         if let Some(before) = &setting.before
             && machine.held(&setting.path).as_ref() != Some(before)
         {
-            // What the kernel made of it is not what was wished for. If it cannot go back either, there is nothing
-            // that a journal could do.
+            // The kernel set another value than desired. If that cannot be undone either, a journal
+            // entry would not help.
             let _ = machine.write(&setting.path, Change::Value(before));
         }
         journal.entries.pop();
@@ -359,8 +361,8 @@ fn change(
     Ok(Ok(()))
 }
 
-/// Reads a setting back. A number may have been rounded to what the hardware can do; anything else has to be what was
-/// written.
+/// Reads a setting back and explains a mismatch. A number may have been rounded to what the
+/// hardware supports; anything else must match what was written.
 fn differs(machine: &Machine, setting: &mut Setting) -> Option<String> {
     if setting.value == Value::Group {
         return None;
@@ -379,24 +381,24 @@ fn differs(machine: &Machine, setting: &mut Setting) -> Option<String> {
     Some(format!("it holds '{held}' instead of '{}'", setting.after))
 }
 
-/// What is changed on a machine now, and by whom; `None` where nothing is.
+/// Returns the current changes of a machine and who made them; `None` if there are none.
 ///
 /// # Errors
-/// The journal cannot be understood.
+/// Fails if the journal cannot be parsed.
 pub fn status(machine: &Machine) -> Result<Option<Journal>> {
     Journal::read(&machine.tree)
 }
 
-/// The knobs that are set on a machine, in one text; `None` where nothing is changed.
+/// Returns the names of the knobs set on a machine, comma-separated; `None` if nothing is changed.
 pub(super) fn knobs_set(tree: &Tree) -> Option<String> {
     let journal = Journal::read(tree).ok()??;
     Some(journal.knobs.join(", "))
 }
 
-/// Checks that processors may be kept free: they are online, and some are left for everything else.
+/// Checks that these processors can be reserved: they are online, and others remain.
 ///
 /// # Errors
-/// They are not.
+/// Fails otherwise.
 pub fn check_cpus(machine: &Machine, cpus: &[u32]) -> Result<()> {
     let online = online(machine);
     let list = list_of(&online);
@@ -411,7 +413,7 @@ pub fn check_cpus(machine: &Machine, cpus: &[u32]) -> Result<()> {
     Ok(())
 }
 
-/// Sentences about what works against the settings of a plan.
+/// Warnings about what counteracts the settings of a plan.
 pub fn warnings(machine: &Machine, plan: &Plan) -> Vec<String> {
     let tree = &machine.tree;
     let moves_interrupts = |knob: &KnobState| {
@@ -445,17 +447,17 @@ pub fn warnings(machine: &Machine, plan: &Plan) -> Vec<String> {
     warnings
 }
 
-/// What threatens figures and cannot be set: whether the processors had to slow themselves down.
+/// Thermal throttling, a threat to results that cannot be tuned.
 #[derive(Debug, Clone, Copy)]
 pub struct Heat(Option<u64>);
 
 impl Heat {
-    /// That of this moment.
+    /// Reads the current throttling count.
     pub fn now(machine: &Machine) -> Heat {
         Heat(throttled(&machine.tree))
     }
 
-    /// A sentence, if it became worse since.
+    /// Returns a warning if throttling has occurred since.
     pub fn compare(self, machine: &Machine) -> Option<String> {
         let more = throttled(&machine.tree)?.checked_sub(self.0?)?;
         (more > 0).then(|| {

@@ -9,7 +9,7 @@ use crate::compile::Failed;
 use crate::counting::{self, Counted};
 use crate::events::{Events, add_metric};
 use crate::job::{Description, Job, Request, Setting, Source};
-use crate::{Attempt, Harness, Observation};
+use crate::{Attempt, Harness, Message, Observation};
 use speedwell_model::{
     Better, Case, Cause, Clock, Counting, Failure, Language, Metric, Nodes, Sample, Samples,
     Sampling, Snippet, SnippetTiming,
@@ -211,14 +211,20 @@ fn warnings(events: &Events, timing: &SnippetTiming) -> Vec<String> {
     let mut warnings = ready.map(crate::events::warnings).unwrap_or_default();
     let empty = events.first("calibrated");
     let empty_ns = empty.and_then(|told| Some(told.number::<f64>("empty_ps")? / 1000.0));
-    warnings.extend(fold_warning(timing, empty_ns));
+    warnings.extend(fold_warning(timing, empty_ns, events.first("loaded")));
     warnings.extend(events.events_of("log").filter_map(|log| log.get("text")));
     warnings
 }
 
-/// Warns about code that takes hardly longer than an empty iteration.
-pub fn fold_warning(timing: &SnippetTiming, empty_ns: Option<f64>) -> Option<String> {
-    let is_folded = timing.batches?.median_ns < LEAST_EMPTY * empty_ns?;
+/// Warns about code that takes hardly longer than an empty iteration, unless the harness's `loaded` event
+/// excludes that a compiler has removed it.
+pub fn fold_warning(
+    timing: &SnippetTiming,
+    empty_ns: Option<f64>,
+    loaded: Option<&Message>,
+) -> Option<String> {
+    let folds = loaded.and_then(|loaded| loaded.number::<u32>("folds")) != Some(0);
+    let is_folded = folds && timing.batches?.median_ns < LEAST_EMPTY * empty_ns?;
     is_folded.then(|| Snippet::FOLDED.to_owned())
 }
 

@@ -7,7 +7,7 @@
 use super::live::{Answer, Gone, Live};
 use super::once::{failure_of, fold_warning, observation};
 use super::start;
-use crate::{Attempt, Job, Setting};
+use crate::{Attempt, Job, Message, Setting};
 use speedwell_model::{Cause, Length, Samples, Snippet, Variant};
 use speedwell_process::{interrupted, unix_ms};
 use std::collections::{HashMap, VecDeque};
@@ -31,6 +31,8 @@ struct Process {
     /// Faults of snippets, or of the process as a whole, by variant.
     faults: HashMap<String, Gone>,
     empty_ns: Option<f64>,
+    /// What the harness said of each snippet that it loaded, by its name over the protocol.
+    loaded: HashMap<String, Message>,
     /// Results measured at the same time as those of another snippet, and not requested yet.
     waiting: HashMap<String, VecDeque<Attempt>>,
 }
@@ -90,6 +92,7 @@ impl Process {
                 .collect(),
             faults: HashMap::new(),
             empty_ns: None,
+            loaded: HashMap::new(),
             waiting: HashMap::new(),
         };
         let first = variants
@@ -132,15 +135,19 @@ impl Process {
 
     fn try_load(&mut self, job: &str, snippet: &Snippet, workers: u32) -> Result<(), Gone> {
         let live = self.live.as_mut().ok_or_else(over)?;
-        let fault = |answer: Answer| match answer.fault(job) {
+        let fault = |answer: &Answer| match answer.fault(job) {
             None => Ok(()),
             Some(cause) => Err(Gone::new(cause)),
         };
-        fault(live.load(job, snippet)?)?;
+        let answer = live.load(job, snippet)?;
+        fault(&answer)?;
+        let loaded = answer.first("loaded").cloned();
+        self.loaded
+            .extend(loaded.map(|loaded| (job.to_owned(), loaded)));
         if self.empty_ns.is_none() {
             self.empty_ns = live.empty_ns(job)?;
         }
-        fault(live.workers(job, workers)?)
+        fault(&live.workers(job, workers)?)
     }
 
     /// Marks all snippets as failed, because their process has ended.
@@ -198,7 +205,9 @@ impl Process {
         let seen = answer.timing(own, &setting.samples).map(|timing| {
             let mut seen = observation(&timing, job);
             seen.notes.push(NOTE.to_owned());
-            seen.notes.extend(fold_warning(&timing, self.empty_ns));
+            let loaded = self.loaded.get(own);
+            seen.notes
+                .extend(fold_warning(&timing, self.empty_ns, loaded));
             seen
         });
         let told = answer.fault(own).map(Gone::new);

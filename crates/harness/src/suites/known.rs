@@ -8,7 +8,7 @@ use regex::Regex;
 use speedwell_model::nearest;
 use speedwell_suite::adapter::{Adapter, FileKind, Recognise};
 use speedwell_suite::experiment::{Form, form};
-use speedwell_suite::project::{Project, root};
+use speedwell_suite::project::Project;
 use std::cell::OnceCell;
 use std::fs;
 use std::io::Read as _;
@@ -70,9 +70,7 @@ impl Known {
                 adapters.extend(Adapter::read_file(&file)?.into_iter().map(Arc::new));
             }
         }
-        if let Some(root) = root(here)
-            && let Some(project) = Project::find(here, root)?
-        {
+        if let Some(project) = Project::find(here)? {
             adapters.extend(project.suites.into_iter().map(Arc::new));
         }
         let of_user = adapters.len();

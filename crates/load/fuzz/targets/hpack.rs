@@ -1,5 +1,5 @@
-//! Header blocks, one after the other on one connection, as another implementation reads them. Each
-//! begins with its length in a byte. What is read is encoded again, and must be read as the same.
+//! Header blocks on one connection, compared with another implementation. Each starts with its
+//! length in one byte. The decoded fields are encoded again and must decode to the same.
 
 #![no_main]
 
@@ -25,7 +25,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         let read = pairs(&fields);
         match theirs.decode(block) {
             Ok(expected) => assert_eq!(read, expected),
-            // They refuse a change of the table that no field follows, which RFC 7541 allows.
+            // The other decoder rejects a size update at the end of a block, which RFC 7541 allows.
             Err(oracle::decoder::DecoderError::SizeUpdateAtEnd) if read.is_empty() => {}
             Err(error) => panic!("{error:?}: {block:x?} was read as {read:?}"),
         }

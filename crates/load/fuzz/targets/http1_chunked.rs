@@ -1,6 +1,6 @@
-//! A chunked body, read whole, byte by byte and in pieces, and as httparse reads its chunk sizes:
-//! where both find an end, it is the same one behind the same payload. httparse skips a bare LF in
-//! an extension and we take it for the line's end, so bodies with one are not compared.
+//! A chunked body, read at once, byte by byte and in pieces, and compared with httparse's chunk
+//! sizes: if both find an end, it must be the same, with the same payload. httparse skips a bare LF
+//! in an extension, which we accept as a line end, so such bodies are not compared.
 
 #![no_main]
 
@@ -11,7 +11,7 @@ use speedwell_load::http1::MethodKind;
 
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-/// The payload and how many bytes it took, without looking at trailers.
+/// Returns the payload and the number of bytes it took, without checking trailers.
 fn httparse_reads(mut bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
     let whole = bytes.len();
     let mut payload = Vec::new();
@@ -34,7 +34,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some((first, body)) = bytes.split_first() else {
         return;
     };
-    // Seeds are whole responses; of those only the body counts.
+    // Seeds are whole responses, of which only the body is used.
     let head = body.windows(4).position(|bytes| bytes == b"\r\n\r\n");
     let body = match head {
         Some(at) if body.starts_with(b"HTTP/") => &body[at + 4..],
@@ -52,7 +52,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         return;
     };
     assert_eq!(outcome.bodies[0], payload);
-    // What is behind the last size are trailers and an empty line.
+    // The last size is followed by trailers and an empty line.
     let framing = taken - payload.len();
     assert!(
         summary.framing_bytes > framing as u64,

@@ -1,5 +1,5 @@
-//! A connection's bytes, read whole, byte by byte and in pieces. The first byte says what was asked
-//! and how the rest is cut.
+//! The bytes of a connection, read at once, byte by byte and in pieces. The first byte selects the
+//! requests and how to split the rest.
 
 #![no_main]
 

@@ -1,12 +1,12 @@
-//! What a server sends after its settings, read whole, byte by byte and in pieces. The first byte
-//! says whether header blocks may use a table and how the rest is cut.
+//! Output of a server after its settings, read at once, byte by byte and in pieces. The first byte
+//! selects whether header blocks may use a table and how to split the rest.
 
 #![no_main]
 
 #[path = "../../tests/it/http2/noise.rs"]
 mod noise;
 
-/// The server's settings, and its acknowledgement of ours.
+/// The server's settings and its acknowledgement of ours.
 const GREETING: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\0\x04\x01\0\0\0\0";
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,8 +1,9 @@
-//! Whether a thread waits a moment so that several answers are read at once, and how busy it is.
+//! Decides whether a thread pauses to read several responses at once, and measures its own load.
 //!
-//! A generator that is faster than its server meets each answer as it comes, and both sides then pay
-//! for a sleep and a wake-up per request. A moment's pause lets answers gather. It only pays when
-//! answers come so fast that several would, and many requests are in flight.
+//! A generator that is faster than its server reads each response as it arrives, and both sides
+//! then pay for a sleep and a wake-up per request. A short pause lets responses accumulate. It only
+//! pays off if many requests are in flight and responses arrive fast enough for several to
+//! accumulate.
 
 use super::clock::Clock;
 use crate::load::Batching;
@@ -10,20 +11,20 @@ use crate::measured::ThreadReport;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// Requests in flight up to which every answer is read at once.
+/// Requests in flight up to which there are no pauses.
 const FEWEST_UNDER_WAY: u64 = 16;
 
-/// Of the requests in flight, the share that is enough for one round: one of these.
+/// No pause after an iteration that ended at least one in this many of the requests in flight.
 const ENOUGH: u64 = 4;
 
-/// The pause is at most this part of the median service time.
+/// Upper limit of a pause: one part in this many of the median service time.
 const PART_OF_MEDIAN: u64 = 8;
 
-/// Answers that would gather in a pause, from which on there are pauses, and below which they end.
+/// Expected responses per pause at which pausing starts, and below which it stops.
 const BEGIN_GATHERED: f64 = 2.0;
 const END_GATHERED: f64 = 1.0;
 
-/// Decides about pauses.
+/// Decides when and how long to pause.
 #[derive(Debug, Clone)]
 pub(super) struct Batcher {
     most_ns: u64,
@@ -44,7 +45,8 @@ impl Batcher {
         }
     }
 
-    /// How many answers came of late in how many nanoseconds, and the median service time.
+    /// Updates the decision from the responses in the last `elapsed_ns` and the median service
+    /// time.
     pub fn adapt(&mut self, answers: u64, elapsed_ns: u64, median_ns: Option<u64>) {
         self.pause_ns = median_ns.map_or(0, |median| (median / PART_OF_MEDIAN).min(self.most_ns));
         let gathered = answers as f64 * self.pause_ns as f64 / elapsed_ns.max(1) as f64;
@@ -55,16 +57,17 @@ impl Batcher {
         };
     }
 
-    /// How long to pause before the next wait, when the last round brought the end of so many.
+    /// Returns how long to pause before the next wait, after an iteration that ended `ended`
+    /// requests.
     pub fn pause(&self, under_way: u64, ended: u64) -> Option<Duration> {
         let pays = self.is_on && under_way > FEWEST_UNDER_WAY && ended < under_way / ENOUGH;
         pays.then(|| Duration::from_nanos(self.pause_ns))
     }
 }
 
-// A thread looks at itself: how busy it is, and whether others took its processor.
+// A thread's monitoring of itself: CPU time and context switches.
 
-/// What a thread knows of itself.
+/// Resource usage of the current thread.
 pub(super) struct SelfCheck {
     pub report: ThreadReport,
     began_cpu_ns: u64,
@@ -81,7 +84,7 @@ impl SelfCheck {
         }
     }
 
-    /// Sleeps, keeps totals of how long it was in truth, and says what time it is.
+    /// Sleeps, records the actual duration, and returns the current time.
     pub fn pause(&mut self, pause: Duration, clock: &Clock) -> u64 {
         let began_ns = clock.now_ns();
         std::thread::sleep(pause);
@@ -101,13 +104,13 @@ impl SelfCheck {
     }
 }
 
-/// Processor time of this thread.
+/// CPU time of the current thread.
 fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Times that this thread was taken off its processor (proc(5)); 0 where that is not known.
+/// Involuntary context switches of the current thread (proc(5)); 0 if unknown.
 fn involuntary_switches() -> u64 {
     std::fs::read_to_string("/proc/thread-self/status")
         .ok()
@@ -131,7 +134,7 @@ mod tests {
     fn pauses_begin_when_answers_would_gather_and_end_when_they_would_not() {
         let mut batcher = Batcher::new(MOST, true);
         assert_eq!(batcher.pause(100, 1), None);
-        // 50,000 a second, a median of 2 ms: five gather in 100 us.
+        // 50,000/s and a median of 2 ms: five accumulate in 100 us.
         batcher.adapt(5_000, TICK_NS, Some(2_000_000));
         assert_eq!(batcher.pause(100, 1), Some(Duration::from_micros(100)));
         assert_eq!(batcher.pause(100, 25), None, "enough have ended");

@@ -1,6 +1,6 @@
-//! The two directions of one connection, with TLS or without.
+//! Byte transport of one connection, with or without TLS.
 //!
-//! It knows bytes only. What does not fit into the socket is kept until there is room.
+//! Knows only bytes. Data that does not fit into the socket is buffered until it is writable.
 
 use crate::load::{Address, LastRefusal};
 use crate::outcomes::ErrorClass;
@@ -16,7 +16,7 @@ use std::io::{BufRead, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// What TLS needs for each connection of a load.
+/// TLS parameters of all connections of a load.
 #[derive(Debug, Clone)]
 pub(super) struct Tls {
     pub config: Arc<ClientConfig>,
@@ -24,7 +24,7 @@ pub(super) struct Tls {
     pub refused: Arc<LastRefusal>,
 }
 
-/// Bytes received and sent, and the calls that it took.
+/// Bytes received and sent, and the number of system calls.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Traffic {
     pub received: u64,
@@ -32,31 +32,30 @@ pub(super) struct Traffic {
     pub calls: u64,
 }
 
-/// A connected socket, or one about to be.
+/// A socket that is connected or connecting.
 pub(super) struct Channel {
     socket: OwnedFd,
     tls: Option<Box<ClientConnection>>,
-    /// The server said over TLS that it sends no more.
+    /// Whether the server has sent close_notify.
     has_said_goodbye: bool,
-    /// What has yet to be written, from `out_at` on. Its memory goes from connection to connection.
+    /// Bytes to write, starting at `out_at`. The buffer is reused for later connections.
     out: Vec<u8>,
     out_at: usize,
 }
 
-/// What reading found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Read {
-    /// Something was read, and there may be more.
+    /// Data was read and more may follow.
     More,
-    /// Nothing is left for now.
+    /// No data is left for now.
     Drained,
-    /// The other side sends no more.
+    /// The peer has finished sending.
     End,
-    /// The connection was closed without the last word of TLS.
+    /// The connection was closed without close_notify.
     Truncated,
     /// The connection was reset.
     Reset,
-    /// TLS broke.
+    /// TLS failed.
     Broken(ErrorClass),
 }
 
@@ -87,21 +86,21 @@ impl Channel {
         self.tls.as_deref()
     }
 
-    /// Whether bytes of the application can pass.
+    /// Whether application data can be exchanged.
     pub fn is_up(&self) -> bool {
         self.tls.as_ref().is_none_or(|tls| !tls.is_handshaking())
     }
 
-    /// Begins TLS, once the socket is connected.
+    /// Starts the TLS handshake once the socket is connected.
     pub fn greet(&mut self, traffic: &mut Traffic) -> Result<(), Errno> {
         self.seal();
         self.flush(traffic)
     }
 
-    /// Sends bytes of the application, now or when there is room.
+    /// Sends application data, or buffers it until the socket is writable.
     pub fn send(&mut self, bytes: &[u8], traffic: &mut Traffic) -> Result<(), Errno> {
         if let Some(tls) = &mut self.tls {
-            // The writer takes everything: its buffer has no limit.
+            // The writer accepts everything: its buffer is unlimited.
             tls.writer().write_all(bytes).map_err(|_| Errno::PIPE)?;
             self.seal();
             return self.flush(traffic);
@@ -119,12 +118,12 @@ impl Channel {
         Ok(())
     }
 
-    /// Whether bytes wait for room.
+    /// Whether buffered bytes wait for the socket.
     pub fn is_waiting(&self) -> bool {
         self.out.len() > self.out_at
     }
 
-    /// Writes what waits, as far as there is room.
+    /// Writes buffered bytes as far as the socket accepts them.
     pub fn flush(&mut self, traffic: &mut Traffic) -> Result<(), Errno> {
         while self.is_waiting() {
             traffic.calls += 1;
@@ -140,7 +139,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Reads once into `buffer` and hands on the bytes of the application, if there are any.
+    /// Reads once into `buffer` and passes any application data to `on`.
     pub fn read(
         &mut self,
         buffer: &mut [u8],
@@ -158,7 +157,7 @@ impl Channel {
             Received::Reset => return Read::Reset,
         };
         traffic.received += read as u64;
-        // A short read has emptied the socket, so the call that would find nothing is saved.
+        // A short read has drained the socket, so skip the call that would find nothing.
         let state = if read < buffer.len() {
             Read::Drained
         } else {
@@ -170,19 +169,20 @@ impl Channel {
         }
         match self.unseal(&buffer[..read], traffic, on) {
             Ok(false) => state,
-            // The server's last word (RFC 8446, section 6.1). It may wait for ours before it closes.
+            // The server's close_notify (RFC 8446, section 6.1). It may wait for ours before it
+            // closes.
             Ok(true) => Read::End,
             Err(class) => Read::Broken(class),
         }
     }
 
-    /// Gives up the connection and keeps the memory.
+    /// Closes the connection and returns the buffer for reuse.
     pub fn into_memory(mut self) -> Vec<u8> {
         self.out.clear();
         std::mem::take(&mut self.out)
     }
 
-    /// Moves what TLS wants to send behind what waits to be written.
+    /// Appends pending TLS output to the write buffer.
     fn seal(&mut self) {
         if let Some(tls) = &mut self.tls {
             while tls.wants_write() {
@@ -194,7 +194,7 @@ impl Channel {
         }
     }
 
-    /// Opens bytes and hands them on; whether the server has said that it sends no more.
+    /// Decrypts bytes and passes them on; returns whether the server has sent close_notify.
     fn unseal(
         &mut self,
         mut bytes: &[u8],
@@ -218,7 +218,7 @@ impl Channel {
             wants_more = drain(tls, &mut on);
         }
         self.has_said_goodbye |= is_over;
-        // An alert that tells the server why is sent before the connection is given up.
+        // Send any alert, so that the server knows the reason, before the connection is closed.
         self.seal();
         let flushed = self.flush(traffic);
         match (failure, flushed) {
@@ -229,7 +229,7 @@ impl Channel {
     }
 }
 
-/// Hands on what TLS has opened, until `on` wants no more.
+/// Passes on decrypted data until `on` returns false.
 fn drain(tls: &mut ClientConnection, mut on: impl FnMut(&[u8]) -> bool) -> bool {
     loop {
         let mut reader = tls.reader();
@@ -248,7 +248,7 @@ fn drain(tls: &mut ClientConnection, mut on: impl FnMut(&[u8]) -> bool) -> bool 
     }
 }
 
-/// The class of TLS that broke, before or after its handshake was done.
+/// Error class of a TLS failure during or after the handshake.
 fn broken(was_up: bool) -> ErrorClass {
     if was_up {
         ErrorClass::TlsRecord
@@ -257,8 +257,9 @@ fn broken(was_up: bool) -> ErrorClass {
     }
 }
 
-/// The class of an error of TLS. A server of TLS 1.3 looks at our certificate when our side of the handshake is done
-/// already (RFC 8446, section 4.4.2.4), so its verdict is one of the handshake whenever it comes.
+/// Error class of a TLS error. With TLS 1.3, the server checks our certificate after our side of
+/// the handshake has completed (RFC 8446, section 4.4.2.4), so its rejection counts as a handshake
+/// error whenever it arrives.
 fn class_of(error: &rustls::Error, was_up: bool) -> ErrorClass {
     match error {
         rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => {
@@ -282,9 +283,9 @@ fn class_of(error: &rustls::Error, was_up: bool) -> ErrorClass {
     }
 }
 
-// The socket: connecting, reading and writing without waiting.
+// The socket: non-blocking connect, read and write.
 
-/// Begins to connect. The socket is readable or writable when it is known how that went.
+/// Starts connecting. The socket becomes readable or writable once the result is known.
 pub(super) fn begin_connecting(address: &Address, local: Option<IpAddr>) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let family = match address {
@@ -295,7 +296,8 @@ pub(super) fn begin_connecting(address: &Address, local: Option<IpAddr>) -> Resu
     let socket = socket_with(family, SocketType::STREAM, flags, None)?;
     let begun = match address {
         Address::Internet(address) => {
-            // A request is one small segment: waiting to fill it up would only delay it.
+            // Disable Nagle's algorithm, which would only delay requests: each is one small
+            // segment.
             sockopt::set_tcp_nodelay(&socket, true)?;
             if let Some(local) = local {
                 bind(&socket, &SocketAddr::new(local, 0))?;
@@ -310,12 +312,12 @@ pub(super) fn begin_connecting(address: &Address, local: Option<IpAddr>) -> Resu
     }
 }
 
-/// Whether the connection came about, once the socket is ready.
+/// Returns the result of connecting, once the socket is ready.
 pub(super) fn finish_connecting(socket: &OwnedFd) -> Result<(), Errno> {
     sockopt::socket_error(socket)?
 }
 
-/// The class of a connection that did not come about.
+/// Error class of a failed connection attempt.
 pub(super) fn class_of_connecting(error: Errno) -> ErrorClass {
     match error {
         Errno::TIMEDOUT => ErrorClass::ConnectTimeout,
@@ -325,17 +327,17 @@ pub(super) fn class_of_connecting(error: Errno) -> ErrorClass {
         Errno::ADDRNOTAVAIL | Errno::ADDRINUSE | Errno::MFILE | Errno::NFILE => {
             ErrorClass::ConnectNoPort
         }
-        // A full queue of a Unix socket is refused with EAGAIN.
+        // A Unix socket with a full backlog refuses with EAGAIN.
         _ => ErrorClass::ConnectRefused,
     }
 }
 
-/// What a socket gave.
+/// Result of a receive call.
 pub(super) enum Received {
     Bytes(usize),
-    /// Nothing more for now.
+    /// No more data for now.
     Drained,
-    /// The other side will send no more.
+    /// The peer has finished sending.
     End,
     /// The connection was reset.
     Reset,
@@ -350,7 +352,7 @@ pub(super) fn receive_bytes(socket: &OwnedFd, buffer: &mut [u8]) -> Received {
     }
 }
 
-/// Writes what there is room for: 0 if there is none.
+/// Writes as much as the socket accepts, possibly 0 bytes.
 pub(super) fn transmit_bytes(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
     match send(socket, bytes, SendFlags::NOSIGNAL) {
         Err(Errno::AGAIN | Errno::INTR) => Ok(0),

@@ -1,7 +1,7 @@
-//! Time since the start of the load, and a timer that goes off at such a time.
+//! The time since the start of the load, and a timer that fires at such a time.
 //!
-//! What the operating system waits for goes by its own time. When a test moves the clock, every wait ends after a moment, so
-//! that the loop sees what time it is.
+//! The operating system waits by its own clock. If a test moves the clock, waits are cut short, so
+//! that the event loop notices the new time.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::time::{
@@ -11,25 +11,24 @@ use rustix::time::{
 use std::io;
 use std::time::{Duration, Instant};
 
-/// No time: for moments that have not come.
+/// Sentinel for a time that never comes.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// Threads hand over what they counted, and look at themselves, this often.
+/// Interval at which threads hand over their counts and check themselves.
 pub(super) const TICK_NS: u64 = 100_000_000;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Nanoseconds since the start of the load, which all threads share.
+/// Nanoseconds since the start of the load, common to all threads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
     time: speedwell_clock::Clock,
     start: Instant,
-    /// The same moment on the monotonic clock of the operating system.
+    /// The start time on the operating system's monotonic clock.
     system_start_ns: u64,
 }
 
 impl Clock {
-    /// Begins now.
     pub fn start(time: speedwell_clock::Clock) -> Clock {
         Clock {
             time,
@@ -38,12 +37,12 @@ impl Clock {
         }
     }
 
-    /// Now. The monotonic clock costs no system call (vDSO).
+    /// Current time. Reading the monotonic clock takes no system call (vDSO).
     pub fn now_ns(&self) -> u64 {
         self.time.since(self.start).as_nanos() as u64
     }
 
-    /// A moment of real time as a time of the load.
+    /// Converts an instant to load time.
     #[cfg(feature = "http3")]
     pub fn time_of(&self, moment: Instant) -> u64 {
         if self.time.is_movable() {
@@ -52,7 +51,7 @@ impl Clock {
         moment.duration_since(self.start).as_nanos() as u64
     }
 
-    /// How long a wait of so long may last before the clock is looked at again.
+    /// Limits a wait to the interval at which the clock must be checked.
     pub fn turn_ns(&self, longest_ns: u64) -> u64 {
         if !self.time.is_movable() {
             return longest_ns;
@@ -60,12 +59,11 @@ impl Clock {
         self.turn(Duration::from_nanos(longest_ns)).as_nanos() as u64
     }
 
-    /// See [`Clock::turn_ns`].
     pub fn turn(&self, longest: Duration) -> Duration {
         self.time.turn(longest)
     }
 
-    /// A time of the load on the monotonic clock of the operating system.
+    /// Converts load time to the operating system's monotonic clock.
     fn system_time(&self, at_ns: u64) -> Timespec {
         timespec(self.system_start_ns.saturating_add(at_ns))
     }
@@ -83,7 +81,7 @@ fn system_ns() -> u64 {
     now.tv_sec as u64 * NS_PER_S + now.tv_nsec as u64
 }
 
-/// A timer of the operating system that is exact to the nanosecond, and can be set again and again (timerfd_create(2)).
+/// A resettable operating system timer with nanosecond resolution (timerfd_create(2)).
 #[derive(Debug)]
 pub(super) struct Timer {
     timer: OwnedFd,
@@ -91,15 +89,15 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    /// A timer that is not set.
+    /// Creates an unarmed timer.
     pub fn new(clock: Clock) -> io::Result<Timer> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
         Ok(Timer { timer, clock })
     }
 
-    /// Goes off once, at this time of the load or at once if it is over, and not when it was set to before. On a clock that
-    /// is moved it goes off again and again.
+    /// Arms the timer to fire once at this load time, or immediately if that has passed, replacing
+    /// any earlier setting. With a movable clock it fires periodically.
     pub fn set(&self, at_ns: u64) -> io::Result<()> {
         let (flags, first, again) = if self.clock.time.is_movable() {
             let soon = timespec(self.clock.turn_ns(NEVER));

@@ -1,24 +1,24 @@
-//! What is remembered of the connection of a request that is looked at closely.
+//! Facts about the connection of a probe request.
 
 use crate::load::x509::key_bits;
 use rustls::{ClientConnection, ProtocolVersion};
 
-/// What was agreed with TLS.
+/// Negotiated TLS parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFacts {
-    /// The version, such as `TLSv1.3`.
+    /// Protocol version, such as `TLSv1.3`.
     pub version: String,
-    /// The cipher suite, such as `TLS13_AES_256_GCM_SHA384`; empty with HTTP/3, where it is not known.
+    /// Cipher suite, such as `TLS13_AES_256_GCM_SHA384`; empty with HTTP/3, where it is unknown.
     pub cipher: String,
-    /// Bits of the key in the server's certificate, where its kind is known.
+    /// Size in bits of the key in the server's certificate, for known key types.
     pub key_bits: Option<u32>,
-    /// The group of the key exchange, such as `X25519`.
+    /// Key exchange group, such as `X25519`.
     pub group: Option<String>,
-    /// What ALPN agreed on, such as `h2`.
+    /// Protocol selected by ALPN, such as `h2`.
     pub alpn: Option<String>,
 }
 
-/// A connection that was made.
+/// An established connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ConnectionFacts {
     pub tls: Option<TlsFacts>,
@@ -26,7 +26,7 @@ pub(super) struct ConnectionFacts {
 }
 
 impl ConnectionFacts {
-    /// The header fields of an answer that are kept.
+    /// Response header fields to keep.
     pub const FIELDS: [&'static str; 3] = ["Server", "Content-Type", "Location"];
 
     pub fn connected(&mut self, tls: Option<&ClientConnection>, connect_ns: u64) {
@@ -52,8 +52,8 @@ impl ConnectionFacts {
         });
     }
 
-    /// A QUIC connection, of which neither cipher nor group is known. Its TLS is always 1.3 (RFC 9001,
-    /// section 4.2).
+    /// Records a QUIC connection; its cipher and group are unknown. Its TLS version is always 1.3
+    /// (RFC 9001, section 4.2).
     #[cfg(feature = "http3")]
     pub fn connected_by_quic(
         &mut self,

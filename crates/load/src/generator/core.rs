@@ -1,4 +1,4 @@
-//! What all connections of a thread use: the clock, the counts, the buffer, the requests.
+//! State shared by all connections of a thread: clock, counts, buffer and requests.
 
 #[cfg(feature = "http3")]
 use super::quic;
@@ -17,10 +17,10 @@ use crate::outcomes::ErrorClass;
 use crate::pace::part_of;
 use rustls::ClientConnection;
 
-/// Bytes that are read at once.
+/// Size of a read.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// What connections share.
+/// State shared by the connections of a thread.
 pub(super) struct Core<'a> {
     pub load: &'a Load,
     pub clock: Clock,
@@ -30,28 +30,29 @@ pub(super) struct Core<'a> {
     pub traffic: Traffic,
     pub buffer: Box<[u8]>,
     pub tls: Option<Tls>,
-    /// What waits and connects in place of [`Core::poll`] when the load is HTTP/3.
+    /// Replaces [`Core::poll`] for waiting and connecting if the load uses HTTP/3.
     #[cfg(feature = "http3")]
     pub quic: Option<quic::Engine>,
-    /// The first request, looked at closely.
+    /// Facts about the connection, if this is a probe.
     pub seen: Option<ConnectionFacts>,
-    /// What connections had more to say than one turn takes: they are not announced again.
+    /// Connections that had more data than one turn reads. Edge-triggered polling does not report
+    /// them again.
     pub unread: Vec<Happened>,
-    /// Requests that ended since the loop last looked.
+    /// Requests that ended since the event loop last checked.
     pub ended: u32,
-    /// Connections that are open, and the most there were.
+    /// Open connections, current and maximum.
     pub open: u32,
     pub most_open: u32,
-    /// Connections that are being made.
+    /// Connections being established.
     pub opening: u32,
-    /// Attempts to connect that failed without a request, and have yet to be paid for.
+    /// Failed connection attempts without a request, not yet charged to one.
     pub failed_to_open: Vec<ErrorClass>,
-    /// The fewest and the most requests on one connection.
+    /// Minimum and maximum number of requests per connection.
     pub uses: Option<(u64, u64)>,
-    /// Attempts to connect, counted on from those that the threads before this one begin with: whose turn it is
-    /// among the addresses.
+    /// Connection attempts, offset by the initial attempts of the preceding threads. Selects the
+    /// next address in turn.
     attempts: usize,
-    /// The thread out of all threads of all generators.
+    /// Index of this thread among all threads of all generators.
     part: Part,
 }
 
@@ -99,26 +100,26 @@ impl<'a> Core<'a> {
         })
     }
 
-    /// Whether what begins now belongs to the warm-up.
+    /// Whether work started now belongs to the warm-up.
     pub fn is_warmup(&self, now_ns: u64) -> bool {
         now_ns < self.load.warmup_ns
     }
 
-    /// A request is taken up: it is in the counts from now on.
+    /// Counts a new request and assigns its kind.
     pub fn attempt(&mut self, mut sent: Sent) -> Sent {
         sent.kind = self.source.kind_of(sent.index);
         self.recorder.attempt(sent.is_warmup);
         sent
     }
 
-    /// The most connections that this thread may have.
+    /// Maximum number of connections of this thread.
     pub fn most_connections(&self) -> u32 {
         let load = self.load;
         let most = u64::from(load.most_connections.max(load.connections));
         part_of(most, self.part.index, self.part.of).max(1) as u32
     }
 
-    /// Adds the traffic since the last time to the counts.
+    /// Adds the traffic since the last call to the counts.
     pub fn settle_traffic(&mut self, now_ns: u64) {
         #[cfg(feature = "http3")]
         if let Some(quic) = &self.quic {
@@ -130,7 +131,7 @@ impl<'a> Core<'a> {
         bytes.sent += std::mem::take(&mut self.traffic.sent);
     }
 
-    /// The address for the next attempt to connect.
+    /// Returns the address for the next connection attempt.
     pub fn next_address(&mut self) -> &'a Address {
         let addresses = &self.load.target.addresses;
         let address = &addresses[self.attempts % addresses.len()];
@@ -138,10 +139,10 @@ impl<'a> Core<'a> {
         address
     }
 
-    /// Begins to connect to the next address.
+    /// Starts connecting to the next address.
     pub fn connect(&mut self, token: u64, memory: Vec<u8>) -> Result<Channel, ErrorClass> {
         let address = self.next_address();
-        // socket, its option, connect, watching it, and closing it in the end.
+        // socket, its option, connect, registration with epoll, and the final close.
         self.traffic.calls += 5;
         let socket = channel::begin_connecting(address, self.load.target.local)
             .map_err(channel::class_of_connecting)?;
@@ -151,8 +152,8 @@ impl<'a> Core<'a> {
         Channel::new(socket, self.tls.as_ref(), memory)
     }
 
-    /// Whether TLS agreed on the protocol of the load. A server that does not know ALPN speaks
-    /// HTTP/1 (RFC 7301, section 3.1).
+    /// Whether TLS negotiated the protocol of the load. A server without ALPN speaks HTTP/1 (RFC
+    /// 7301, section 3.1).
     pub fn agrees(&self, tls: Option<&ClientConnection>) -> bool {
         let agreed = tls.and_then(|tls| tls.alpn_protocol());
         match self.load.http {
@@ -162,14 +163,14 @@ impl<'a> Core<'a> {
         }
     }
 
-    /// Whether a connection is given up after this request.
+    /// Whether the connection must be closed after this request.
     pub fn is_last_request(&self, requests: u64, age_ns: u64) -> bool {
         let rules = &self.load.rules;
         rules.most_requests.is_some_and(|most| requests >= most)
             || rules.lifetime_ns.is_some_and(|most| age_ns >= most)
     }
 
-    /// A connection was given up after so many requests.
+    /// Records that a connection was closed after this number of requests.
     pub fn used(&mut self, requests: u64) {
         self.uses = Some(match self.uses {
             None => (requests, requests),
@@ -177,7 +178,7 @@ impl<'a> Core<'a> {
         });
     }
 
-    /// What a connection keeps of its answers.
+    /// Returns the recorder for response contents, if they are inspected.
     pub fn watch(&self) -> Option<Box<Watch>> {
         let looks_at_body = matches!(self.load.success.body, Some(BodyRule::Contains(_)));
         match (&self.seen, looks_at_body) {

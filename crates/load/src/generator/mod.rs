@@ -1,8 +1,8 @@
-//! Carries out a load.
+//! Runs a load.
 //!
-//! Every thread has its own connections, requests, histograms and part of the schedule, and shares
-//! nothing with the others that is written to while it measures. Start reading at [`run`], whose
-//! thread watches the others, then `worker`, the loop of a thread, then `connection`.
+//! Each thread has its own connections, requests, histograms and share of the schedule; threads
+//! share no mutable data while measuring. Start at [`run`], whose thread monitors the others, then
+//! `worker`, the event loop of a thread, then `connection`.
 
 mod batcher;
 mod channel;
@@ -46,24 +46,24 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use worker::{Finished, Worker};
 
-/// Why a load could not be begun. What happens afterwards is in its counts.
+/// Why a load could not start. Later failures are part of the result.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// TLS cannot be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// A request cannot be written.
+    /// A request cannot be encoded.
     #[error(transparent)]
     Kinds(#[from] KindsError),
-    /// The operating system refused something that a generator cannot do without.
+    /// The operating system refused an essential resource.
     #[error("cannot {what}: {why}")]
     System {
-        /// What was asked for.
+        /// The attempted operation.
         what: &'static str,
-        /// What the operating system said.
+        /// Error from the operating system.
         why: std::io::Error,
     },
-    /// The load makes no sense.
+    /// The load description is invalid.
     #[error("{0}")]
     Load(&'static str),
 }
@@ -77,10 +77,10 @@ impl StartError {
     }
 }
 
-/// Carries out a load from begin to end. `stop` ends it early: what is under way is then cancelled.
+/// Runs a load to its end. `stop` ends it early and cancels requests in flight.
 ///
 /// # Errors
-/// It could not be begun.
+/// Fails if the load cannot start.
 pub fn run(
     load: &Load,
     stop: &AtomicBool,
@@ -89,7 +89,8 @@ pub fn run(
     run_by(speedwell_clock::Clock::REAL, load, stop, watch)
 }
 
-/// [`run`] by a clock that a test may move: when requests are due, how long is waited for answers, when it ends.
+/// Same as [`run`], with a clock that a test can move: it determines when requests are due, how
+/// long to wait for responses, and when the load ends.
 ///
 /// # Errors
 /// See [`run`].
@@ -127,7 +128,7 @@ pub fn run_by(
                     .map(|core| Worker::new(core, Pacing::new(load, part), mailbox, stop, end_ns))
                     .and_then(|worker| worker.run(first_connections(load, part)));
                 if finished.is_err() {
-                    // What the others would measure is not the load: they end, too.
+                    // Without this thread the load is incomplete, so end the others, too.
                     end_ns.store(0, Ordering::Relaxed);
                 }
                 // The receiver lives until all threads have ended.
@@ -157,7 +158,7 @@ pub fn run_by(
     ))
 }
 
-/// The names that ALPN offers.
+/// Protocol names offered by ALPN.
 fn protocols(http: Http) -> &'static [&'static [u8]] {
     match http {
         Http::One => &[b"http/1.1"],
@@ -217,7 +218,7 @@ fn check_http3(load: &Load) -> Result<(), StartError> {
     }
 }
 
-/// Threads that have anything to do: no more than clients of a closed load.
+/// Number of threads with work to do: at most the number of clients of a closed load.
 fn threads_of(load: &Load) -> u32 {
     match &load.pace {
         crate::pace::Pace::Closed(closed) => load.threads.min(closed.concurrency).max(1),
@@ -226,8 +227,8 @@ fn threads_of(load: &Load) -> u32 {
 }
 
 fn prepare_thread(load: &Load, thread: usize) {
-    // Waits that end when they should: a thread's timers are by default up to 50 us late (prctl(2)).
-    // Where neither is allowed, the lag and the self-check show what came of it.
+    // By default, timers of a thread fire up to 50 us late (prctl(2)). If this or pinning is not
+    // permitted, the lag and the thread monitor reveal the effect.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     if !load.processors.is_empty() {
         let mut set = CpuSet::new();
@@ -238,7 +239,7 @@ fn prepare_thread(load: &Load, thread: usize) {
 
 type Endings = Receiver<std::io::Result<Finished>>;
 
-/// Until all threads have ended: gathers what they hand over, and reports it.
+/// Gathers and reports intermediate results until all threads have ended.
 fn watch_threads(
     endings: &Endings,
     mailboxes: &[Mailbox],
@@ -249,7 +250,7 @@ fn watch_threads(
 ) -> Vec<std::io::Result<Finished>> {
     let mut finished = Vec::new();
     let mut last_ns = 0;
-    // Half an interval behind the threads, so that they are not met while they hand over.
+    // Offset by half an interval, to avoid contention with threads that hand over.
     let mut next_ns = TICK_NS + TICK_NS / 2;
     loop {
         let wait = Duration::from_nanos(next_ns.saturating_sub(clock.now_ns()));
@@ -289,8 +290,8 @@ fn put_together(
     began_epoch_ms: u64,
 ) -> Measured {
     let last_end_ns = all.iter().map(|one| one.last_end_ns).max().unwrap_or(0);
-    // An open load without a count of requests lasts as long as it was asked to, though its last
-    // request is due before that.
+    // An open load without a request limit lasts for its requested duration, although its last
+    // request is due earlier.
     let lasts = !load.is_closed() && load.stop.after_requests.is_none() && window_end_ns != NEVER;
     let ended_by_time = lasts || all.iter().any(|one| one.ended_by_time);
     let is_interrupted = all.iter().any(|one| one.is_interrupted);

@@ -1,7 +1,7 @@
-//! HTTP/2 on one connection: many requests at once, and answers in any order.
+//! HTTP/2 on one connection: concurrent requests with responses in any order.
 //!
-//! It decides what became of each stream's request. It does not know sockets or when the next
-//! request is due. Start reading at [`Multiplex::feed`].
+//! Determines the outcome of each stream's request. Knows neither sockets nor when the next request
+//! is due. Start at [`Multiplex::feed`].
 
 use super::clock::NEVER;
 use super::recorder::{Answer, Recorder, has_good_body};
@@ -21,15 +21,15 @@ pub(super) struct Multiplex {
     streams: Streams,
 }
 
-/// The requests by the names that the connection knows them by, which are places in these lists.
+/// Requests by their token on the connection, which is an index into these lists.
 struct Streams {
     under_way: Vec<Option<Sent>>,
     free: Vec<u32>,
     has_answered: bool,
-    /// What is kept of answers, if they are looked at, one for each place.
+    /// Contents of responses, if they are inspected, by token.
     watches: Vec<Watch>,
     fields: Fields,
-    /// The place whose answer ended last.
+    /// Token of the response that ended last.
     last: usize,
     interim_status: u16,
 }
@@ -56,7 +56,7 @@ impl Multiplex {
         }
     }
 
-    /// For a fresh connection.
+    /// Resets the state for a new connection.
     pub fn reset(&mut self) {
         self.http = Connection::new(&self.settings);
         self.streams.has_answered = false;
@@ -66,8 +66,9 @@ impl Multiplex {
         self.streams.under_way.len() - self.streams.free.len()
     }
 
-    /// Requests that may be sent now. Until the server has said how many streams it takes, only the
-    /// request for which the connection was made is sent: some servers refuse those beyond.
+    /// Number of requests that can be sent now. Until the server has announced its stream limit,
+    /// only the request for which the connection was opened is sent: some servers refuse excess
+    /// streams.
     pub fn room(&self) -> u32 {
         if self.http.is_ready() {
             self.streams.free.len().min(self.http.capacity()) as u32
@@ -76,17 +77,17 @@ impl Multiplex {
         }
     }
 
-    /// Whether the server takes no further requests.
+    /// Whether the server accepts no further requests.
     pub fn is_last(&self) -> bool {
         self.http.is_draining()
     }
 
-    /// What is kept of the answer that ended last.
+    /// Contents of the response that ended last.
     pub fn watch(&self) -> Option<&Watch> {
         self.streams.watches.get(self.streams.last)
     }
 
-    /// A request is to be sent. Nothing happens without [`Multiplex::room`].
+    /// Sends a request. Does nothing if [`Multiplex::room`] is 0.
     pub fn send(&mut self, sent: Sent, request: &Request) {
         if let Some(token) = self.streams.free.pop() {
             self.streams.under_way[token as usize] = Some(Sent {
@@ -97,17 +98,16 @@ impl Multiplex {
         }
     }
 
-    /// What waits to be written.
     pub fn output(&self) -> &[u8] {
         self.http.output()
     }
 
-    /// So many bytes of it were.
+    /// Marks this many bytes of the output as written.
     pub fn written(&mut self, bytes: usize) {
         self.http.sent(bytes);
     }
 
-    /// Takes what arrived.
+    /// Processes received bytes.
     pub fn feed(&mut self, bytes: &[u8], now_ns: u64, recorder: &mut Recorder) -> Fed {
         let Multiplex { http, streams, .. } = self;
         let fed = http.feed(bytes, &mut |event| {
@@ -123,7 +123,7 @@ impl Multiplex {
         }
     }
 
-    /// The connection is over, and with it every stream.
+    /// Ends every stream of a lost connection.
     pub fn lose(&mut self, lost: Lost, now_ns: u64, recorder: &mut Recorder) {
         let is_announced = matches!(self.http.closing(), Closing::Announced(_));
         for token in 0..self.streams.under_way.len() {
@@ -132,8 +132,8 @@ impl Multiplex {
             let Some(mut sent) = self.streams.take(token as u32) else {
                 continue;
             };
-            // A stream is not "reused"; whether the connection was tells a server that gives up idle
-            // connections from one that gives up new ones.
+            // A stream is never "reused". Whether the connection was distinguishes servers that
+            // close idle connections from those that close new ones.
             sent.is_reused = has_answered;
             let class = match lost {
                 Lost::Ours => {
@@ -147,7 +147,7 @@ impl Multiplex {
         }
     }
 
-    /// Ends streams that took too long; the others go on.
+    /// Ends streams that exceed their timeouts; others continue.
     pub fn check_limits(&mut self, limits: Timeouts, now_ns: u64, recorder: &mut Recorder) {
         for token in 0..self.streams.under_way.len() as u32 {
             let over = self.streams.under_way[token as usize]
@@ -166,7 +166,7 @@ impl Multiplex {
         }
     }
 
-    /// Forgets all requests and gives them back.
+    /// Removes and returns all requests.
     pub fn abandon(&mut self) -> Vec<Sent> {
         let tokens = 0..self.streams.under_way.len() as u32;
         tokens

@@ -1,4 +1,4 @@
-//! Which request a thread may take up next, and when.
+//! Decides which request a thread may start next, and when.
 
 use super::clock::NEVER;
 use super::sent::Sent;
@@ -6,7 +6,7 @@ use crate::http1::MethodKind;
 use crate::load::{Load, Part};
 use crate::pace::{Closed, Due, Pace, Share, Stop, Think, Thinker, part_of};
 
-/// Connections that a thread has when it begins; `part` is the thread out of all threads of all generators.
+/// Initial connections of a thread; `part` is its index among all threads of all generators.
 pub(super) fn first_connections(load: &Load, part: Part) -> u32 {
     match &load.pace {
         Pace::Closed(closed) => closed
@@ -43,7 +43,7 @@ impl<'a> Pacing<'a> {
         }
     }
 
-    /// When sending ends by time, in nanoseconds from the start, or [`NEVER`].
+    /// When sending ends by time, in nanoseconds since the start, or [`NEVER`].
     pub fn window_end_ns(load: &Load) -> u64 {
         let by_stop = load
             .stop
@@ -56,7 +56,7 @@ impl<'a> Pacing<'a> {
         by_stop.min(by_schedule)
     }
 
-    /// Whether no request will ever be taken up again.
+    /// Whether there are no further requests.
     pub fn is_exhausted(&self) -> bool {
         match self {
             Pacing::Closed(closed) => closed.left == Some(0),
@@ -65,7 +65,7 @@ impl<'a> Pacing<'a> {
     }
 }
 
-/// Clients that take up a request when they have their answer.
+/// Clients that start a request after each response.
 pub(super) struct ClosedPacing {
     left: Option<u64>,
     next: u64,
@@ -93,7 +93,7 @@ impl ClosedPacing {
         }
     }
 
-    /// The next request, if there is one.
+    /// Returns the next request, if any.
     pub fn take(&mut self, now_ns: u64) -> Option<Sent> {
         let is_warmup = now_ns < self.warmup_ns;
         if !is_warmup && let Some(left) = &mut self.left {
@@ -113,15 +113,15 @@ impl ClosedPacing {
     }
 }
 
-/// Requests that are due at their time. Those that are due and wait for a connection are a number
-/// only, so a long queue takes no memory: one walk over the schedule says what is due, another one,
-/// behind it, what is sent.
+/// Requests due at scheduled times. Due requests that wait for a connection are only counted, so a
+/// long queue takes no memory: one iterator over the schedule determines what is due, a second one
+/// behind it what to send.
 pub(super) struct OpenPacing<'a> {
     behind: Share<'a>,
     ahead_of: Share<'a>,
     ahead: Option<Due>,
     warmup_ns: u64,
-    /// Requests that are due and not taken up.
+    /// Requests that are due but not started.
     pub backlog: u64,
 }
 
@@ -138,7 +138,7 @@ impl<'a> OpenPacing<'a> {
         }
     }
 
-    /// Time has come to `now_ns`.
+    /// Advances the time to `now_ns`.
     pub fn advance(&mut self, now_ns: u64) {
         while self.ahead.is_some_and(|due| due.at_ns <= now_ns) {
             self.backlog += 1;
@@ -146,12 +146,12 @@ impl<'a> OpenPacing<'a> {
         }
     }
 
-    /// When the next request is due that is not due yet, or [`NEVER`].
+    /// When the next future request is due, or [`NEVER`].
     pub fn next_due_ns(&self) -> u64 {
         self.ahead.map_or(NEVER, |due| due.at_ns)
     }
 
-    /// Takes up the oldest request that is due.
+    /// Starts the oldest due request.
     pub fn take(&mut self, now_ns: u64) -> Option<Sent> {
         self.backlog = self.backlog.checked_sub(1)?;
         let due = self.behind.next()?;

@@ -1,7 +1,7 @@
-//! HTTP/1 on one connection: answers come in the order of the requests.
+//! HTTP/1 on one connection: responses arrive in the order of requests.
 //!
-//! It decides which request an answer, or the end of the connection, belongs to. It does not know
-//! sockets or when the next request is due. Start reading at [`Pipeline::feed`].
+//! Determines which request a response, or the end of the connection, belongs to. Knows neither
+//! sockets nor when the next request is due. Start at [`Pipeline::feed`].
 
 use super::clock::NEVER;
 use super::recorder::{Answer, Recorder, has_good_body};
@@ -14,9 +14,9 @@ use std::collections::VecDeque;
 pub(super) struct Pipeline {
     reply: Reply,
     under_way: VecDeque<Sent>,
-    /// What is to be written at once, of several requests.
+    /// Output of several requests, to be written at once.
     pub output: Vec<u8>,
-    /// What is kept of an answer, if it is looked at.
+    /// Contents of a response, if it is inspected.
     pub watch: Option<Box<Watch>>,
 }
 
@@ -30,7 +30,7 @@ impl Pipeline {
         }
     }
 
-    /// For a fresh connection.
+    /// Resets the state for a new connection.
     pub fn reset(&mut self) {
         self.reply.reset();
         self.output.clear();
@@ -48,12 +48,12 @@ impl Pipeline {
         self.under_way.back()
     }
 
-    /// Forgets all requests and gives them back.
+    /// Removes and returns all requests.
     pub fn abandon(&mut self) -> Vec<Sent> {
         self.under_way.drain(..).collect()
     }
 
-    /// A request was sent.
+    /// Adds a request that was sent.
     pub fn send(&mut self, sent: Sent) {
         if self.under_way.is_empty() {
             self.reply.begin(sent.method);
@@ -61,7 +61,7 @@ impl Pipeline {
         self.under_way.push_back(sent);
     }
 
-    /// Takes what arrived.
+    /// Processes received bytes.
     pub fn feed(&mut self, mut bytes: &[u8], now_ns: u64, recorder: &mut Recorder) -> Fed {
         loop {
             let Some(first) = self.under_way.front_mut() else {
@@ -92,7 +92,7 @@ impl Pipeline {
         }
     }
 
-    /// The first request has its answer; `rest` is what came after it.
+    /// Completes the first request; `rest` is the data after its response.
     fn end_first(
         &mut self,
         summary: Summary,
@@ -103,7 +103,7 @@ impl Pipeline {
         let sent = self.under_way.pop_front()?;
         let is_goodbye = is_goodbye(rest);
         if !rest.is_empty() && self.under_way.is_empty() && !is_goodbye {
-            // Bytes that nobody asked for put in doubt where the answer ended (RFC 9112, section 6.3).
+            // Unsolicited bytes cast doubt on where the response ended (RFC 9112, section 6.3).
             recorder.failed(&sent, ErrorClass::ProtocolExtraBytes, now_ns, &summary);
             return Some(Fed::Closed);
         }
@@ -123,7 +123,7 @@ impl Pipeline {
         rest.is_empty().then_some(Fed::Open)
     }
 
-    /// The connection is over. Gives the first request back if it may be sent once more.
+    /// Ends all requests of a lost connection. Returns the first one if it may be retried.
     pub fn lose(&mut self, lost: Lost, now_ns: u64, recorder: &mut Recorder) -> Option<Sent> {
         let phase = self.reply.phase();
         let ending = match lost {
@@ -179,8 +179,8 @@ fn class_of(error: ReplyError) -> ErrorClass {
     }
 }
 
-/// Whether bytes on an idle connection are, or begin, the answer 408: the server says that it waited long enough for
-/// a request, and closes (RFC 9110, section 15.5.9).
+/// Whether bytes on an idle connection are, or start, a 408 response: the server closes the
+/// connection after waiting too long for a request (RFC 9110, section 15.5.9).
 fn is_goodbye(bytes: &[u8]) -> bool {
     [b"HTTP/1.1 408", b"HTTP/1.0 408"].iter().any(|status| {
         let length = bytes.len().min(status.len());

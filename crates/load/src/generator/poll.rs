@@ -1,9 +1,10 @@
-//! Waiting for many sockets at once, until a time.
+//! Waits for many sockets until a deadline.
 //!
-//! The time limit of a wait is set up and taken back by each wait. Where waits end at a time that many of them have in
-//! common, a timer among the sockets is set once for that time instead. That is so for open loads, whose waits end when
-//! the next request is due, whatever is answered before. Closed loads have time limits: beside a timer that is set far
-//! ahead, a client that waits for each answer was slower by a fifth on a virtual machine.
+//! A timeout is set up and torn down by every wait. If many waits share a deadline, a timer among
+//! the sockets is set once for that deadline instead. This applies to open loads, whose waits end
+//! when the next request is due, however many responses arrive before. Closed loads use timeouts:
+//! with a timer set far ahead, a client that waits for each response was slower by a fifth on a
+//! virtual machine.
 
 use super::clock::{Clock, NEVER, Timer};
 use rustix::buffer::spare_capacity;
@@ -13,48 +14,47 @@ use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use std::io;
 
-/// Events that one wait may bring.
+/// Maximum number of events per wait.
 pub(super) const EVENTS: usize = 1024;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// The number of the timer, which no socket has.
+/// Token of the timer, not used by any socket.
 const TIMER: u64 = u64::MAX;
 
-/// The sockets of a thread, each with a number.
+/// The sockets of a thread, each with a token.
 pub(super) struct Poll {
     epoll: OwnedFd,
     events: Vec<Event>,
-    /// Whether `epoll_pwait2` can be called. Kernels before 5.11 do not have it, and some sandboxes forbid what they
-    /// do not know.
+    /// Whether `epoll_pwait2` is available. Kernels before 5.11 lack it, and some sandboxes forbid
+    /// system calls unknown to them.
     waits_exactly: bool,
     clock: Clock,
-    /// What ends waits in place of time limits.
+    /// Ends waits in place of timeouts.
     alarm: Option<Alarm>,
 }
 
 /// A timer among the sockets.
 struct Alarm {
     timer: Timer,
-    /// When it goes off; [`NEVER`] when it is not set, or has gone off.
+    /// When the timer fires; [`NEVER`] if it is unarmed or has fired.
     rings_ns: u64,
 }
 
-/// What happened to a socket.
+/// An event on a socket.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Happened {
-    /// The number it was added with.
     pub token: u64,
-    /// There is something to read, or an end to be found by reading.
+    /// Data, or an end of stream, can be read.
     pub readable: bool,
-    /// There is room to write, or an error to be found by writing.
+    /// The socket is writable, or has an error that writing will report.
     pub writable: bool,
-    /// The other side has ended, or there is an error: reading must go on to the end.
+    /// The peer has closed or there is an error: read until the end.
     pub ended: bool,
 }
 
 impl Poll {
-    /// Waits with time limits.
+    /// Creates a poller that uses timeouts.
     pub fn with_limits(clock: Clock) -> io::Result<Poll> {
         Ok(Poll {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
@@ -65,11 +65,11 @@ impl Poll {
         })
     }
 
-    /// Waits with a timer.
+    /// Creates a poller that uses a timer.
     pub fn with_timer(clock: Clock) -> io::Result<Poll> {
         let mut poll = Poll::with_limits(clock)?;
         let timer = Timer::new(clock)?;
-        // Each time that it goes off is one event, so it is never read.
+        // Edge-triggered: each expiration is one event, so the timer is never read.
         let flags = EventFlags::IN | EventFlags::ET;
         epoll::add(&poll.epoll, &timer, EventData::new_u64(TIMER), flags)?;
         poll.alarm = Some(Alarm {
@@ -79,8 +79,8 @@ impl Poll {
         Ok(poll)
     }
 
-    /// Watches a socket until it is closed. Each change is reported once, so a reader must read all there
-    /// is; in return, writing needs no call to begin and end watching.
+    /// Watches a socket until it is closed. Edge-triggered, so readers must drain the socket; in
+    /// return, writing takes no system calls to start and stop watching.
     pub fn add(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         Ok(epoll::add(
@@ -91,8 +91,8 @@ impl Poll {
         )?)
     }
 
-    /// Waits until something happens to a socket, at most until a time; [`NEVER`] waits without an end, and a time that
-    /// is not after `now_ns` does not wait. Returns how much happened, and how many system calls that took.
+    /// Waits for socket events until a deadline. [`NEVER`] waits without limit; a deadline at or
+    /// before `now_ns` does not wait. Returns the numbers of events and of system calls.
     pub fn wait(&mut self, now_ns: u64, until_ns: u64) -> io::Result<(usize, u64)> {
         let Some(alarm) = &mut self.alarm else {
             let timeout_ns = if until_ns == NEVER {
@@ -115,7 +115,7 @@ impl Poll {
         Ok((self.without_alarm(), 1 + u64::from(is_new)))
     }
 
-    /// How much happened to sockets.
+    /// Removes the timer's event and returns the number of socket events.
     fn without_alarm(&mut self) -> usize {
         let rang = self.events.iter().position(|event| {
             let data = event.data;
@@ -128,8 +128,8 @@ impl Poll {
         self.events.len()
     }
 
-    /// Waits until something happens, at most `timeout_ns`; returns how much did. [`NEVER`] waits
-    /// without an end.
+    /// Waits for events for at most `timeout_ns`, or without limit if [`NEVER`]; returns their
+    /// number.
     fn wait_at_most(&mut self, timeout_ns: u64) -> io::Result<usize> {
         let timeout = (timeout_ns != NEVER).then_some(Timespec {
             tv_sec: (timeout_ns / NS_PER_S) as i64,
@@ -156,16 +156,16 @@ impl Poll {
         }
     }
 
-    /// Waits as exactly, with a call more: `ppoll` knows nanoseconds on every kernel, but only whether anything
-    /// happened; what it was is then fetched without waiting.
+    /// Waits with the same precision in two system calls: `ppoll` takes nanoseconds on every
+    /// kernel, but only reports that there are events, which are then fetched without waiting.
     fn wait_in_two_steps(&mut self, timeout: Option<&Timespec>) -> Result<usize, Errno> {
         let mut watched = [PollFd::new(&self.epoll, PollFlags::IN)];
         if poll(&mut watched, timeout)? == 0 {
             return Ok(0);
         }
         let room = self.events.spare_capacity_mut();
-        // SAFETY: the kernel writes at most `room.len()` events to memory that has room for them. `Event` has the
-        // layout of the kernel's `epoll_event`, as `libc::epoll_event` has.
+        // SAFETY: the kernel writes at most `room.len()` events into memory that has room for them.
+        // `Event` has the layout of the kernel's `epoll_event`, as does `libc::epoll_event`.
         let count = unsafe {
             libc::epoll_wait(
                 self.epoll.as_raw_fd(),
@@ -177,12 +177,12 @@ impl Poll {
         let count = usize::try_from(count).map_err(|_| {
             Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::INVAL)
         })?;
-        // SAFETY: so many events were written from the beginning of the memory on, which was empty.
+        // SAFETY: `count` events were written from the start of the buffer, which was empty.
         unsafe { self.events.set_len(count) };
         Ok(count)
     }
 
-    /// What happened, by its place among what the last wait brought.
+    /// Returns an event of the last wait by its index.
     pub fn happened(&self, at: usize) -> Happened {
         let Event { flags, data } = self.events[at];
         let ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);

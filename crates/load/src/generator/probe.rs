@@ -1,4 +1,4 @@
-//! One request before the load: what the server answers, in full.
+//! Sends one request before the load and returns the complete response.
 
 use super::StartError;
 use super::clock::{Clock, NEVER};
@@ -17,38 +17,38 @@ use crate::outcomes::ErrorClass;
 use crate::pace::{Closed, Pace, Stop, Think};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// A whole answer.
+/// A complete response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
-    /// What was connected to.
+    /// Address connected to.
     pub address: Address,
-    /// What was agreed with TLS.
+    /// Negotiated TLS parameters.
     pub tls: Option<TlsFacts>,
-    /// The status.
+    /// Status code.
     pub status: u16,
-    /// The values of the header fields Server, Content-Type and Location, in this order.
+    /// Header field Server.
     pub server: Option<String>,
-    /// See [`Probe::server`].
+    /// Header field Content-Type.
     pub content_type: Option<String>,
-    /// See [`Probe::server`].
+    /// Header field Location.
     pub location: Option<String>,
-    /// The beginning of the body.
+    /// Beginning of the body.
     pub body: Vec<u8>,
-    /// Bytes of the whole body.
+    /// Length of the body.
     pub body_bytes: u64,
-    /// Bytes of the whole answer; with HTTP/3 those of its body, because the rest is not known.
+    /// Length of the whole response; with HTTP/3 only of its body, the rest being unknown.
     pub wire_bytes: u64,
-    /// The server lets the connection be used again.
+    /// Whether the connection can be reused.
     pub is_reusable: bool,
-    /// Making the connection, in nanoseconds.
+    /// Time to connect, in nanoseconds.
     pub connect_ns: u64,
     /// From sending to the last byte, in nanoseconds.
     pub service_ns: u64,
-    /// The answer is one that counts as success.
+    /// Whether the response counts as success.
     pub is_success: bool,
 }
 
-/// Why there is no whole answer.
+/// Why there is no complete response.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// Nothing could be sent.
@@ -57,18 +57,18 @@ pub enum ProbeError {
     /// The request failed.
     #[error("{}", .0.sentence())]
     Failed(ErrorClass),
-    /// The certificate of the server was refused.
+    /// The server's certificate was rejected.
     #[error("the server's certificate is refused: {0}")]
     Certificate(Refusal),
-    /// It was interrupted.
+    /// The probe was interrupted.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Sends the first request of a load, once, over a connection of its own.
+/// Sends the first request of a load once, on its own connection.
 ///
 /// # Errors
-/// There was no whole answer.
+/// Fails if there is no complete response.
 pub fn probe(load: &Load, stop: &AtomicBool) -> Result<Probe, ProbeError> {
     generator::check(load)?;
     let load = single(load)?;
@@ -107,7 +107,7 @@ pub fn probe(load: &Load, stop: &AtomicBool) -> Result<Probe, ProbeError> {
     Ok(look(&worker, &row))
 }
 
-/// Why the request failed: with a certificate, by more than the class.
+/// Explains why the request failed; for certificates in more detail than the error class.
 fn failure(class: ErrorClass, worker: &Worker) -> ProbeError {
     let tls = worker.core.tls.as_ref();
     let refusal = tls.filter(|_| class == ErrorClass::TlsVerify);
@@ -117,7 +117,7 @@ fn failure(class: ErrorClass, worker: &Worker) -> ProbeError {
     }
 }
 
-/// One request over one connection, out of a load.
+/// Reduces a load to one request on one connection.
 fn single(load: &Load) -> Result<Load, ProbeError> {
     let pace = Closed::new(1, Think::None).map_err(|_| StartError::Load("no client"))?;
     Ok(Load {

@@ -1,5 +1,5 @@
-//! How a load stands while it goes on: what the threads hand over is gathered, and a load that is to end when it is steady
-//! is ended.
+//! Intermediate results of a running load: gathers what the threads hand over, and ends the load
+//! early once it is steady.
 
 use super::clock::TICK_NS;
 use crate::latency::{Distribution, Service};
@@ -8,33 +8,33 @@ use crate::measured::{Tick, Timeline, Totals};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Intervals of a timeline, at most: twice as many are put together by twos.
+/// Maximum length of a timeline; beyond twice that, its intervals are merged in pairs.
 const MOST_INTERVALS: usize = 600;
 
-/// How a load stands, reported about ten times a second.
+/// Progress of a load, reported about ten times per second.
 #[derive(Debug)]
 pub struct Progress<'a> {
-    /// Nanoseconds since the start, the warm-up included.
+    /// Nanoseconds since the start of the load, including the warm-up.
     pub at_ns: u64,
-    /// The load is in its warm-up.
+    /// Whether the load is in its warm-up.
     pub is_warmup: bool,
-    /// Everything counted since the end of the warm-up (or so far, within it).
+    /// Totals since the end of the warm-up, or since the start while within it.
     pub so_far: &'a Totals,
-    /// What happened since the last time.
+    /// Events since the last report.
     pub tick: &'a Tick,
-    /// Length of that time in nanoseconds.
+    /// Time since the last report, in nanoseconds.
     pub interval_ns: u64,
 }
 
-/// What was gathered so far.
+/// Results gathered so far.
 pub(super) struct ProgressTracker {
-    /// Everything after the warm-up.
+    /// Totals after the warm-up.
     pub totals: Totals,
-    /// The warm-up.
+    /// Totals of the warm-up.
     pub warmup: Totals,
     timeline: Timeline,
-    /// What came since the last tick, by its place in the timeline: when threads hand over what they counted, it is too
-    /// late to see when that was.
+    /// Counts since the last tick, by timeline index. The index must be kept, since the time of
+    /// gathering does not tell when they were counted.
     unplaced: Vec<(usize, Interval)>,
 }
 
@@ -72,7 +72,7 @@ impl Interval {
 }
 
 impl ProgressTracker {
-    /// Nothing so far. The intervals are chosen for a load of this length, if it is known.
+    /// Creates an empty tracker. Chooses the interval for a load of this length, if known.
     pub fn new(is_closed: bool, length_ns: Option<u64>) -> ProgressTracker {
         let mut interval_ns = TICK_NS;
         while length_ns.is_some_and(|length| length / interval_ns > MOST_INTERVALS as u64) {
@@ -90,7 +90,7 @@ impl ProgressTracker {
         }
     }
 
-    /// Takes what the threads have handed over.
+    /// Gathers what the threads have handed over.
     pub fn gather(&mut self, mailboxes: &[Mailbox]) {
         for mailbox in mailboxes {
             if let Some(Handed {
@@ -105,7 +105,7 @@ impl ProgressTracker {
         }
     }
 
-    /// Adds what was counted in the interval that ends at `until_ns`.
+    /// Adds the counts of the interval that ends at `until_ns`.
     pub fn add(&mut self, totals: &Totals, is_warmup: bool, until_ns: u64) {
         let place = self.place(until_ns);
         let known = self.unplaced.iter().position(|(known, _)| *known == place);
@@ -121,12 +121,12 @@ impl ProgressTracker {
         }
     }
 
-    /// The interval of the timeline that ends at a time, or in which it lies.
+    /// Index of the timeline interval that ends at or contains `until_ns`.
     fn place(&self, until_ns: u64) -> usize {
         (until_ns.saturating_sub(1) / self.timeline.interval_ns) as usize
     }
 
-    /// The time up to `at_ns` is over: what came since the last call.
+    /// Closes the time up to `at_ns` and returns the events since the last call.
     pub fn tick(&mut self, at_ns: u64, warmup_ns: u64) -> Tick {
         let last = self.place(at_ns);
         let places = self.unplaced.iter().map(|(place, _)| *place).chain([last]);
@@ -145,13 +145,13 @@ impl ProgressTracker {
         since.tick()
     }
 
-    /// Totals, warm-up and timeline, when all is over.
+    /// Returns totals, warm-up and timeline at the end of the load.
     pub fn into_parts(self) -> (Totals, Totals, Timeline) {
         (self.totals, self.warmup, self.timeline)
     }
 }
 
-/// Watches a load that is to end when it is steady.
+/// Ends a load once it is steady.
 pub(super) struct SteadyWatch<'a> {
     steady: Option<Steady>,
     ticks: Vec<Tick>,
@@ -159,7 +159,7 @@ pub(super) struct SteadyWatch<'a> {
 }
 
 impl<'a> SteadyWatch<'a> {
-    /// Sets `end_ns` when the moment has come.
+    /// Creates a watch that sets `end_ns` once the load is steady.
     pub fn new(load: &Load, end_ns: &'a AtomicU64) -> SteadyWatch<'a> {
         SteadyWatch {
             steady: load.steady,
@@ -168,14 +168,14 @@ impl<'a> SteadyWatch<'a> {
         }
     }
 
-    /// Another interval is over.
+    /// Processes the progress of another interval.
     pub fn see(&mut self, progress: &Progress) {
         let Some(steady) = self.steady.filter(|_| !progress.is_warmup) else {
             return;
         };
         self.ticks.push(progress.tick.clone());
         if steady.is_met(&self.ticks) {
-            // The threads look at every tick: by the one after the next all of them know.
+            // Threads check this at every tick: within two ticks all of them know.
             self.end_ns
                 .store(progress.at_ns + 2 * TICK_NS, Ordering::Relaxed);
             self.steady = None;
@@ -183,9 +183,9 @@ impl<'a> SteadyWatch<'a> {
     }
 }
 
-// Hands the totals of a thread over to the one that watches, without making the thread wait.
+// Passes the totals of a thread to the monitoring thread without blocking the sender.
 
-/// A place for one full totals and one empty one.
+/// Holds one filled and one empty set of totals.
 #[derive(Debug)]
 pub(super) struct Mailbox {
     inside: Mutex<Inside>,
@@ -197,12 +197,12 @@ struct Inside {
     spare: Option<Box<Totals>>,
 }
 
-/// What a thread counted in an interval.
+/// Counts of a thread in an interval.
 #[derive(Debug)]
 pub(super) struct Handed {
     pub totals: Box<Totals>,
     pub is_warmup: bool,
-    /// The end of the interval in which it was counted, in nanoseconds since the start.
+    /// End of the interval in which they were counted, in nanoseconds since the start.
     pub until_ns: u64,
 }
 
@@ -216,8 +216,8 @@ impl Mailbox {
         }
     }
 
-    /// Exchanges the totals for an empty one. Does nothing while the last one has not been taken
-    /// out, or while that is being done.
+    /// Exchanges the totals for empty ones and returns true. Does nothing if the last ones have not
+    /// been taken yet, or are being taken right now.
     pub fn hand_over(&self, totals: &mut Box<Totals>, is_warmup: bool, until_ns: u64) -> bool {
         let Ok(mut inside) = self.inside.try_lock() else {
             return false;
@@ -237,12 +237,12 @@ impl Mailbox {
         true
     }
 
-    /// Takes out what was handed over.
+    /// Takes the totals that were handed over.
     pub fn take(&self) -> Option<Handed> {
         self.inside.lock().ok()?.full.take()
     }
 
-    /// Gives an totals back for the next exchange.
+    /// Returns totals for reuse in the next exchange.
     pub fn give_back(&self, mut totals: Box<Totals>) {
         totals.clear();
         if let Ok(mut inside) = self.inside.lock() {
@@ -255,7 +255,7 @@ impl Mailbox {
 mod tests {
     use super::*;
 
-    /// A load without end, of which so many answers were good in intervals that end then.
+    /// Tracks an unlimited load with the given (end of interval, successful responses).
     fn tracked(counted: &[(u64, u64)]) -> ProgressTracker {
         let mut tracker = ProgressTracker::new(true, None);
         for (until_ns, ok) in counted {
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn what_is_gathered_late_belongs_to_the_interval_in_which_it_was_counted() {
-        // Two threads handed over at 100 ms, and ended before anybody looked.
+        // Two threads handed over at 100 ms and ended before the totals were gathered.
         let counts = [
             (TICK_NS, 30),
             (TICK_NS, 20),

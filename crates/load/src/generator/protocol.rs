@@ -1,4 +1,4 @@
-//! The protocol of a connection: HTTP/1, HTTP/2 or HTTP/3 behind the same few questions.
+//! Dispatches to the protocol of a connection: HTTP/1, HTTP/2 or HTTP/3.
 
 #[cfg(feature = "http3")]
 use super::quic;
@@ -22,7 +22,7 @@ use rustix::io::Errno;
 pub(super) enum Protocol {
     One(Pipeline),
     Two(Box<Multiplex>),
-    /// Its streams hold their connection themselves; there is no channel.
+    /// The streams own their connection; there is no channel.
     #[cfg(feature = "http3")]
     Three(Box<quic::Streams>),
 }
@@ -53,7 +53,7 @@ impl Protocol {
         }
     }
 
-    /// Requests that may be sent now, of `streams` at once.
+    /// Number of requests that can be sent now; `capacity` is the maximum in flight.
     pub fn room(&self, capacity: u32) -> u32 {
         match self {
             Protocol::One(pipeline) => capacity.saturating_sub(pipeline.in_flight() as u32),
@@ -63,7 +63,7 @@ impl Protocol {
         }
     }
 
-    /// Whether the last request that was sent, or the server, allows no further one.
+    /// Whether the last request sent, or the server, rules out further requests.
     pub fn is_last(&self) -> bool {
         match self {
             Protocol::One(pipeline) => pipeline.newest().is_some_and(|sent| sent.closes),
@@ -73,8 +73,8 @@ impl Protocol {
         }
     }
 
-    /// Sends a request. Where several may be in flight at once they are written by
-    /// [`Protocol::flush`], all in one call.
+    /// Sends a request. If several may be in flight, they are written together by
+    /// [`Protocol::flush`].
     pub fn send(
         &mut self,
         sent: Sent,
@@ -117,7 +117,7 @@ impl Protocol {
         }
     }
 
-    /// Writes what waits.
+    /// Writes pending output.
     pub fn flush(&mut self, channel: &mut Channel, traffic: &mut Traffic) -> Result<(), Errno> {
         match self {
             Protocol::One(pipeline) => {
@@ -127,7 +127,7 @@ impl Protocol {
                 }
             }
             Protocol::Two(streams) => {
-                // What waits for room stays where its amount is limited.
+                // Keep pending output in the protocol's buffer, which is limited in size.
                 while !streams.output().is_empty() && !channel.is_waiting() {
                     let written = streams.output().len();
                     channel.send(streams.output(), traffic)?;
@@ -140,7 +140,7 @@ impl Protocol {
         Ok(())
     }
 
-    /// For a fresh connection.
+    /// Resets the state for a new connection.
     pub fn reset(&mut self) {
         match self {
             Protocol::One(pipeline) => pipeline.reset(),
@@ -150,7 +150,7 @@ impl Protocol {
         }
     }
 
-    /// The connection is given up, where it is the protocol that holds it.
+    /// Closes the connection, if the protocol owns it.
     pub fn hang_up(&mut self) {
         #[cfg(feature = "http3")]
         if let Protocol::Three(streams) = self {
@@ -158,7 +158,7 @@ impl Protocol {
         }
     }
 
-    /// The connection is over. Gives a request back that may be sent once more.
+    /// Ends all requests of a lost connection. Returns one if it may be retried.
     pub fn lose(&mut self, lost: Lost, now_ns: u64, recorder: &mut Recorder) -> Option<Sent> {
         match self {
             Protocol::One(pipeline) => pipeline.lose(lost, now_ns, recorder),
@@ -174,8 +174,8 @@ impl Protocol {
         }
     }
 
-    /// Ends requests that took too long, where they can be ended alone; else says what the connection
-    /// is to be given up for.
+    /// Ends requests that exceed their timeouts, if they can be ended individually; otherwise
+    /// returns the error class with which to close the connection.
     pub fn check_limits(
         &mut self,
         limits: Timeouts,
@@ -183,7 +183,7 @@ impl Protocol {
         recorder: &mut Recorder,
     ) -> Option<ErrorClass> {
         match self {
-            // Of answers in order, the oldest request stands for all.
+            // Responses arrive in order, so checking the oldest request suffices.
             Protocol::One(pipeline) => pipeline.oldest()?.over(limits, now_ns),
             Protocol::Two(streams) => {
                 streams.check_limits(limits, now_ns, recorder);
@@ -197,7 +197,7 @@ impl Protocol {
         }
     }
 
-    /// What is kept of the last answer.
+    /// Contents of the last response.
     pub fn watch(&self) -> Option<&Watch> {
         match self {
             Protocol::One(pipeline) => pipeline.watch.as_deref(),
@@ -207,7 +207,7 @@ impl Protocol {
         }
     }
 
-    /// Forgets all requests and gives them back.
+    /// Removes and returns all requests.
     pub fn abandon(&mut self) -> Vec<Sent> {
         match self {
             Protocol::One(pipeline) => pipeline.abandon(),

@@ -1,8 +1,8 @@
-//! HTTP/3: what the load makes of the connections and streams of [`speedwell_load_h3`].
+//! HTTP/3: maps the connections and streams of [`speedwell_load_h3`] to requests of a load.
 //!
-//! It decides what became of each stream's request, by the class of its failure. It does not know
-//! sockets, or when the next request is due; the pace, the counts and the loop are those of the other
-//! protocols. Start reading at [`Streams::on_event`].
+//! Determines the outcome of each stream's request from the class of its failure. Knows neither
+//! sockets nor when the next request is due; pacing, counts and event loop are shared with the
+//! other protocols. Start at [`Streams::on_event`].
 
 use super::channel::{Tls, Traffic};
 use super::clock::{Clock, NEVER, Timer};
@@ -20,18 +20,21 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
-/// Drives the connections of a thread until a time of the load.
+/// Drives the connections of a thread until a load time.
 pub(super) struct Engine {
     inner: speedwell_load_h3::Engine,
     timer: Timer,
-    /// When the timer rings, or rang.
+    /// When the timer fires or fired.
     rings_ns: u64,
     clock: Clock,
 }
 
 impl Engine {
+    /// Creates an engine.
+    ///
     /// # Errors
-    /// The operating system refuses what it is made of, or TLS has no cipher that QUIC needs.
+    /// Fails if the operating system cannot create the runtime or the timer, or if TLS lacks a
+    /// cipher that QUIC requires.
     pub fn new(tls: &Tls, clock: Clock) -> io::Result<Engine> {
         let timer = Timer::new(clock)?;
         let alarm = timer.as_fd().try_clone_to_owned()?;
@@ -44,11 +47,11 @@ impl Engine {
         })
     }
 
-    /// Waits until something happened, or until a time. Gives what happened.
+    /// Waits for events until a deadline; returns them in `happened`.
     pub fn wait(&mut self, until_ns: u64, happened: &mut Vec<Event>) {
         let now_ns = self.clock.now_ns();
         if until_ns != NEVER && until_ns > now_ns && until_ns != self.rings_ns {
-            // Without an alarm the loop would wait for an event: rather it looks again at once.
+            // If the timer cannot be set, poll instead of waiting without a deadline.
             self.rings_ns = match self.timer.set(until_ns) {
                 Ok(()) => until_ns,
                 Err(_) => NEVER,
@@ -58,7 +61,7 @@ impl Engine {
         self.inner.wait(is_alarmed && until_ns > now_ns, happened);
     }
 
-    /// Moves what passed through the sockets since the last time.
+    /// Adds the socket traffic since the last call.
     pub fn take_traffic(&self, traffic: &mut Traffic) {
         let passed = self.inner.take_traffic();
         traffic.received += passed.received;
@@ -66,24 +69,23 @@ impl Engine {
         traffic.calls += passed.calls;
     }
 
-    /// After connections were given up: lets the servers know.
+    /// Notifies the servers after connections were closed.
     pub fn say_goodbye(&mut self, connections: u32) {
         self.inner.say_goodbye(connections);
     }
 }
 
-/// A request, written down once.
 pub(super) struct Request {
     inner: speedwell_load_h3::Request,
     method: MethodKind,
 }
 
 impl Request {
-    /// Checks the parts. As with HTTP/2, Host becomes `:authority` and fields that speak of an
-    /// HTTP/1 connection are left out (RFC 9114, section 4.2).
+    /// Prepares a request. As with HTTP/2, Host becomes `:authority` and connection-specific fields
+    /// of HTTP/1 are omitted (RFC 9114, section 4.2).
     ///
     /// # Errors
-    /// A part would not be read as what it is meant to be, or asks a proxy.
+    /// Fails if a part is malformed or the request is for a proxy.
     pub fn new(parts: &RequestParts) -> Result<Request, RequestError> {
         check(parts)?;
         let target = || RequestError::Target(parts.target.to_owned());
@@ -114,7 +116,7 @@ impl Request {
     }
 }
 
-/// The class of a connection that did not come about.
+/// Error class of a failed connection attempt.
 pub(super) fn class_of_connecting(error: ConnectError) -> ErrorClass {
     match error {
         ConnectError::Refused => ErrorClass::ConnectRefused,
@@ -128,7 +130,7 @@ pub(super) fn class_of_connecting(error: ConnectError) -> ErrorClass {
     }
 }
 
-/// What the end of a connection means for its requests.
+/// Converts the end of a connection to its meaning for requests.
 pub(super) fn lost_by(ended: Ended) -> Lost {
     match ended {
         Ended::Closed => Lost::End,
@@ -138,25 +140,25 @@ pub(super) fn lost_by(ended: Ended) -> Lost {
     }
 }
 
-/// The requests of a connection, each in a place of its own.
+/// The requests of a connection, one per slot.
 pub(super) struct Streams {
     places: Vec<Option<UnderWay>>,
     free: Vec<u32>,
     connection: Option<Connection>,
-    /// The number of the last request, so that late news of an earlier one are known as such.
+    /// Serial number of the last request, to recognize late events of earlier ones.
     serial: u64,
-    /// Requests whose stream the server does not allow yet.
+    /// Requests whose stream the server does not permit yet.
     waiting: u32,
     has_answered: bool,
-    /// The server takes no further requests.
+    /// Whether the server accepts no further requests.
     is_last: bool,
-    /// What answers are looked at with, if they are.
+    /// Recorder for response contents, if they are inspected.
     watch: Option<Box<Watch>>,
-    /// What was kept of the last answer.
+    /// Contents of the last response.
     last: Option<Watch>,
 }
 
-/// A request whose answer is awaited. Dropping it gives the request up.
+/// A request in flight. Dropping it cancels the request.
 struct UnderWay {
     sent: Sent,
     serial: u64,
@@ -179,7 +181,6 @@ impl Streams {
         }
     }
 
-    /// Begins to connect.
     pub fn connect(
         &mut self,
         to: SocketAddr,
@@ -192,14 +193,14 @@ impl Streams {
         self.connection = Some(engine.inner.connect(to, local, token));
     }
 
-    /// The connection came about.
+    /// Takes over an established connection.
     pub fn establish(&mut self, established: speedwell_load_h3::Established) {
         if let Some(connection) = &mut self.connection {
             connection.establish(established);
         }
     }
 
-    /// Gives the connection up.
+    /// Closes the connection.
     pub fn hang_up(&mut self) {
         self.connection = None;
     }
@@ -208,8 +209,8 @@ impl Streams {
         self.places.len() - self.free.len()
     }
 
-    /// Requests that may be sent now. QUIC does not say how many streams are left, so while one has
-    /// to wait for a stream no further one is sent.
+    /// Number of requests that can be sent now. QUIC does not reveal how many streams are left, so
+    /// nothing is sent while a request waits for a stream.
     pub fn room(&self) -> u32 {
         if self.waiting > 0 || self.is_last() {
             0
@@ -218,22 +219,22 @@ impl Streams {
         }
     }
 
-    /// The server said that it takes no further requests.
+    /// Records that the server accepts no further requests.
     pub fn closing(&mut self) {
         self.is_last = true;
     }
 
-    /// Whether the server takes no further requests.
+    /// Whether the server accepts no further requests.
     pub fn is_last(&self) -> bool {
         self.is_last || self.connection.as_ref().is_some_and(Connection::is_closing)
     }
 
-    /// What is kept of the answer that ended last.
+    /// Contents of the response that ended last.
     pub fn watch(&self) -> Option<&Watch> {
         self.last.as_ref()
     }
 
-    /// Sends a request. Nothing happens without a free place on a connection that is up.
+    /// Sends a request. Does nothing without a free slot on an established connection.
     pub fn send(&mut self, sent: Sent, request: &Request, engine: &mut Engine) {
         let (Some(connection), Some(&slot)) = (&self.connection, self.free.last()) else {
             return;
@@ -260,7 +261,7 @@ impl Streams {
         });
     }
 
-    /// Something happened to a request.
+    /// Processes an event of a request.
     pub fn on_event(
         &mut self,
         key: StreamKey,
@@ -310,7 +311,7 @@ impl Streams {
         self.last = watch;
     }
 
-    /// What was kept of an answer, as the other protocols keep it.
+    /// Converts kept response contents to the form of the other protocols.
     fn watched(&self, kept: Kept) -> Watch {
         let mut watch = self.watch.as_deref().cloned().unwrap_or_default();
         for (name, value) in &kept.fields {
@@ -329,7 +330,7 @@ impl Streams {
                 }
                 return;
             }
-            // A head larger than the server takes was never sent.
+            // A head that exceeds the server's limit was never sent.
             Failure::HeadTooLarge => ErrorClass::Send,
             Failure::Rejected => ErrorClass::H3Refused,
             Failure::GoAway => ErrorClass::H3GoAway,
@@ -354,7 +355,7 @@ impl Streams {
         Some(under_way.sent)
     }
 
-    /// The connection is over, and with it every stream.
+    /// Ends every stream of a lost connection.
     pub fn lose(&mut self, lost: Lost, now_ns: u64, recorder: &mut Recorder) {
         let is_announced = self.is_last();
         for slot in 0..self.places.len() as u32 {
@@ -366,8 +367,8 @@ impl Streams {
             } else {
                 Phase::Body
             };
-            // As with HTTP/2: whether the connection has answered tells a server that gives up idle
-            // connections from one that gives up new ones.
+            // As with HTTP/2: whether the connection has had a response distinguishes servers that
+            // close idle connections from those that close new ones.
             sent.is_reused = self.has_answered;
             let class = match lost {
                 Lost::Ours => {
@@ -381,7 +382,7 @@ impl Streams {
         }
     }
 
-    /// Ends requests that took too long; the others go on.
+    /// Ends requests that exceed their timeouts; others continue.
     pub fn check_limits(&mut self, limits: Timeouts, now_ns: u64, recorder: &mut Recorder) {
         for slot in 0..self.places.len() as u32 {
             let under_way = self.places[slot as usize].as_ref();
@@ -391,7 +392,7 @@ impl Streams {
         }
     }
 
-    /// Forgets all requests and gives them back.
+    /// Removes and returns all requests.
     pub fn abandon(&mut self) -> Vec<Sent> {
         let capacity = 0..self.places.len() as u32;
         capacity.filter_map(|slot| self.take(slot)).collect()

@@ -1,6 +1,6 @@
-//! Writes down the end of every request: in the counts, among the times, and as a row.
+//! Records the end of every request: in the counts, the times, and optionally as a row.
 //!
-//! It decides to which totals a request belongs, and nothing about connections. Start reading at
+//! Decides which totals a request belongs to, and nothing about connections. Start at
 //! [`Recorder::answered`].
 
 use super::sent::Sent;
@@ -10,34 +10,34 @@ use crate::load::{BodyRule, Load};
 use crate::measured::{RequestRecord, Totals};
 use crate::outcomes::{ErrorClass, OutcomeCounts};
 
-/// What a thread has counted and timed.
+/// Counts and times of a thread.
 pub(super) struct Recorder<'a> {
     load: &'a Load,
-    /// Everything since the last exchange, after the warm-up.
+    /// Totals since the last handover, after the warm-up.
     pub totals: Box<Totals>,
-    /// The warm-up.
+    /// Totals of the warm-up.
     pub warmup: Box<Totals>,
-    /// Sending ends at this time, if the load ends by time.
+    /// End of sending, if the load ends by time.
     pub window_end_ns: u64,
-    /// Good answers within the window.
+    /// Successful responses within the window.
     pub ok_in_time: u64,
-    /// Requests taken up that have no end yet.
+    /// Requests started but not ended.
     pub under_way: u64,
-    /// The last whole answer.
+    /// The last complete response.
     pub last: Summary,
-    /// When the last answer or failure after the warm-up came.
+    /// When the last response or failure after the warm-up arrived.
     pub last_end_ns: u64,
-    /// Time that requests were in flight between the warm-up and the end of sending, added up.
+    /// Total time that requests were in flight between the warm-up and the end of sending.
     pub under_way_ns: u128,
-    /// Every request, if asked for.
+    /// One row per request, if requested.
     pub rows: Vec<RequestRecord>,
 }
 
-/// A whole answer as it was judged.
+/// A complete response and its assessment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Answer {
     pub summary: Summary,
-    /// Its body is what the load expects, as far as that was looked at.
+    /// Whether the body meets the expectations of the load, as far as inspected.
     pub has_good_body: bool,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The counts of requests, or connections, that were begun in or after the warm-up.
+    /// Totals for requests or connections started during or after the warm-up.
     pub fn totals_mut(&mut self, is_warmup: bool) -> &mut Box<Totals> {
         if is_warmup {
             &mut self.warmup
@@ -66,28 +66,27 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The counts of a request.
+    /// Outcome counts for requests started during or after the warm-up.
     pub fn outcomes(&mut self, is_warmup: bool) -> &mut OutcomeCounts {
         &mut self.totals_mut(is_warmup).outcomes
     }
 
-    /// What a body must be like.
     pub fn body_rule(&self) -> Option<&'a BodyRule> {
         self.load.success.body.as_ref()
     }
 
-    /// Whether a request whose connection went stale is sent once more.
+    /// Whether to retry a request whose connection was stale.
     pub fn retries(&self, sent: &Sent) -> bool {
         self.load.rules.retries_stale && !sent.is_retry
     }
 
-    /// A request is taken up.
+    /// Records the start of a request.
     pub fn attempt(&mut self, is_warmup: bool) {
         self.outcomes(is_warmup).attempt();
         self.under_way += 1;
     }
 
-    /// A whole answer came.
+    /// Records a complete response.
     pub fn answered(&mut self, sent: &Sent, answer: Answer, end_ns: u64) {
         let Answer {
             summary,
@@ -127,20 +126,20 @@ impl<'a> Recorder<'a> {
         self.ended(sent, outcome, end_ns, &summary);
     }
 
-    /// A request failed without a whole answer; what had come of it is in `summary`.
+    /// Records a failure without a complete response; `summary` describes the part received.
     pub fn failed(&mut self, sent: &Sent, class: ErrorClass, end_ns: u64, summary: &Summary) {
         self.outcomes(sent.is_warmup).failed(class);
         self.ended(sent, Outcome::Failed(class), end_ns, summary);
     }
 
-    /// The server reset the stream of a request.
+    /// Records that the server reset the stream of a request.
     pub fn reset_stream(&mut self, sent: &Sent, code: u32, end_ns: u64) {
         self.outcomes(sent.is_warmup).reset_stream(code);
         let outcome = Outcome::Failed(ErrorClass::H2Reset);
         self.ended(sent, outcome, end_ns, &Summary::default());
     }
 
-    /// The server reset the HTTP/3 stream of a request.
+    /// Records that the server reset the HTTP/3 stream of a request.
     #[cfg(feature = "http3")]
     pub fn reset_http3_stream(&mut self, sent: &Sent, code: u64, end_ns: u64) {
         self.outcomes(sent.is_warmup).reset_http3_stream(code);
@@ -148,19 +147,19 @@ impl<'a> Recorder<'a> {
         self.ended(sent, outcome, end_ns, &Summary::default());
     }
 
-    /// A request was given up for a reason of the client.
+    /// Records that the client cancelled a request.
     pub fn cancelled(&mut self, sent: &Sent, end_ns: u64) {
         self.outcomes(sent.is_warmup).cancelled();
         self.ended(sent, Outcome::Cancelled, end_ns, &Summary::default());
     }
 
-    /// The load ended before this request. The counts learn the number of these when they are
-    /// closed.
+    /// Records that the load ended before this request. Closing the counts adds the number of
+    /// these.
     pub fn in_flight(&mut self, sent: &Sent, end_ns: u64) {
         self.ended(sent, Outcome::InFlight, end_ns, &Summary::default());
     }
 
-    /// A request was due, and the load ended before it was sent.
+    /// Records that a request was due but not sent before the load ended.
     pub fn unsent(&mut self, sent: &Sent, end_ns: u64) {
         let totals = self.totals_mut(sent.is_warmup);
         totals.outcomes.attempt();
@@ -207,7 +206,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// Whether a body is what is expected, as far as it was kept.
+/// Whether a body meets the rule, as far as it was kept.
 pub(super) fn has_good_body(rule: Option<&BodyRule>, watch: Option<&Watch>) -> bool {
     match (rule, watch) {
         (Some(BodyRule::Contains(text)), Some(watch)) => {

@@ -1,4 +1,4 @@
-//! A request from being taken up to its end, which may be that of its connection.
+//! A request from its start to its end, possibly by the end of its connection.
 
 use super::clock::NEVER;
 use crate::http1::{MethodKind, Phase};
@@ -6,32 +6,31 @@ use crate::latency::{Intended, Times};
 use crate::load::Timeouts;
 use crate::outcomes::ErrorClass;
 
-/// A request that was taken up and has no end yet.
+/// A request that was started and has not ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sent {
-    /// Its number in the load.
+    /// Sequence number in the load.
     pub index: u64,
-    /// Its kind.
     pub kind: u16,
-    /// When it was due; in a closed load, when it was taken up.
+    /// Scheduled start; in a closed load, the actual start.
     pub intended_ns: u64,
-    /// How late the generator alone made it, once it is sent.
+    /// Delay caused by the generator alone; set when the request is sent.
     pub own_lag_ns: u64,
-    /// When it was taken up.
+    /// When processing started.
     pub begun_ns: u64,
-    /// When it was sent, or [`NEVER`].
+    /// When the request was sent, or [`NEVER`].
     pub sent_ns: u64,
-    /// When the first byte of its answer came, or [`NEVER`].
+    /// When the first byte of the response arrived, or [`NEVER`].
     pub first_byte_ns: u64,
-    /// It belongs to the warm-up.
+    /// Whether it belongs to the warm-up.
     pub is_warmup: bool,
-    /// It is not the first on its connection.
+    /// Whether it is not the first on its connection.
     pub is_reused: bool,
-    /// It was sent once before.
+    /// Whether it was sent before.
     pub is_retry: bool,
-    /// What its answer depends on.
+    /// Determines how the response is framed.
     pub method: MethodKind,
-    /// It ends its connection.
+    /// Whether it ends its connection.
     pub closes: bool,
 }
 
@@ -40,7 +39,6 @@ impl Sent {
         self.sent_ns != NEVER
     }
 
-    /// When it was to be sent.
     pub fn intended(&self) -> Intended {
         Intended {
             due_ns: self.intended_ns,
@@ -48,7 +46,7 @@ impl Sent {
         }
     }
 
-    /// Its times, if it ends now.
+    /// Its times if it ends at `end_ns`.
     pub fn times(&self, end_ns: u64) -> Times {
         Times {
             sent_ns: self.sent_ns,
@@ -57,7 +55,7 @@ impl Sent {
         }
     }
 
-    /// The limit that it has passed, if any.
+    /// Error class of an exceeded timeout, if any.
     pub fn over(&self, limits: Timeouts, now_ns: u64) -> Option<ErrorClass> {
         let age_ns = now_ns.saturating_sub(self.sent_ns);
         let is_over = |limit: Option<u64>| limit.is_some_and(|limit| age_ns >= limit);
@@ -73,42 +71,40 @@ impl Sent {
     }
 }
 
-// How a connection ended, and what that means for the requests on it.
+// How a connection ended, and what that means for its requests.
 
-/// What became of a connection when bytes arrived.
+/// State of a connection after received bytes were processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fed {
-    /// It goes on.
     Open,
-    /// Its last answer ended it.
+    /// Ended by its last response.
     Closed,
-    /// Bytes arrived that no request asked for.
+    /// Unsolicited bytes arrived.
     Stray,
-    /// The server says that it closes the connection because nothing was asked for.
+    /// The server announced that it closes the connection because no request arrived.
     Goodbye,
-    /// It cannot be understood any further.
+    /// Its data cannot be parsed any further.
     Broken(ErrorClass),
 }
 
 /// How a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lost {
-    /// The other side closed it.
+    /// The peer closed it.
     End,
-    /// It was closed without the last word of TLS.
+    /// It was closed without close_notify.
     Truncated,
-    /// The other side reset it.
     Reset,
-    /// The other side said with its last answer that it would.
+    /// The peer had announced the end with its last response.
     Announced,
-    /// A failure that has a class of its own, which the oldest request pays for.
+    /// An error with its own class, which is charged to the oldest request.
     Failed(ErrorClass),
     /// The load ended it.
     Ours,
 }
 
 impl Lost {
-    /// The class of the request whose answer was awaited.
+    /// Error class of the request whose response was awaited.
     pub fn class(self, sent: &Sent, phase: Phase) -> ErrorClass {
         let before = is_before_first_byte(phase);
         match (self, phase) {
@@ -123,8 +119,8 @@ impl Lost {
         }
     }
 
-    /// The class of a request behind that one, of which nothing had come; `None` when it was given up
-    /// by ourselves.
+    /// Error class of a later request without any response data; `None` if we closed the connection
+    /// ourselves.
     pub fn class_of_next(self, sent: &Sent) -> Option<ErrorClass> {
         match self {
             Lost::Failed(_) | Lost::Ours => None,
@@ -132,8 +128,8 @@ impl Lost {
         }
     }
 
-    /// Whether the server gave up an idle connection as the request was on its way, so that it was
-    /// not begun.
+    /// Whether the server closed an idle connection while the request was on its way, and thus did
+    /// not process it.
     pub fn is_stale(self, sent: &Sent, phase: Phase) -> bool {
         matches!(self, Lost::End | Lost::Truncated | Lost::Reset)
             && sent.is_reused
@@ -141,7 +137,7 @@ impl Lost {
     }
 }
 
-/// Whether a phase is one in which nothing of an answer had come.
+/// Whether no part of a response had arrived in this phase.
 pub(super) fn is_before_first_byte(phase: Phase) -> bool {
     matches!(phase, Phase::Idle | Phase::FirstByte)
 }

@@ -1,7 +1,7 @@
-//! The bytes of every request, written down before the load begins.
+//! The encoded bytes of all requests, prepared before the load starts.
 //!
-//! A table of texts has an end, so each of its rows is written once for each kind; sending is then
-//! the same for all requests, and no memory is asked for while it is measured.
+//! A data table is finite, so each row is encoded once per kind. Sending is then the same for all
+//! requests and does not allocate during the measurement.
 
 #[cfg(feature = "http3")]
 use super::quic;
@@ -19,10 +19,10 @@ pub(super) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Writes down all requests of a load.
+    /// Encodes all requests of a load.
     ///
     /// # Errors
-    /// One of them cannot be written.
+    /// Fails if one of them cannot be encoded.
     pub fn new(kinds: &'a Kinds, http: Http, scheme: Scheme) -> Result<Source<'a>, KindsError> {
         let mut source = Source {
             kinds,
@@ -67,22 +67,22 @@ impl<'a> Source<'a> {
         Ok(source)
     }
 
-    /// The kind of request number `index`.
+    /// Returns the kind of request number `index`.
     pub fn kind_of(&self, index: u64) -> u16 {
         self.kinds.kind_of(index)
     }
 
-    /// Request number `index` as HTTP/1 writes it.
+    /// Returns request number `index` encoded for HTTP/1.
     pub fn http1_request(&self, kind: u16, index: u64) -> &Request {
         self.of_row(&self.one[usize::from(kind)], index)
     }
 
-    /// Request number `index` as HTTP/2 writes it.
+    /// Returns request number `index` encoded for HTTP/2.
     pub fn http2_request(&self, kind: u16, index: u64) -> &http2::Request {
         self.of_row(&self.two[usize::from(kind)], index)
     }
 
-    /// Request number `index` as HTTP/3 takes it.
+    /// Returns request number `index` prepared for HTTP/3.
     #[cfg(feature = "http3")]
     pub fn http3_request(&self, kind: u16, index: u64) -> &quic::Request {
         self.of_row(&self.three[usize::from(kind)], index)

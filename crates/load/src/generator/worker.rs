@@ -1,8 +1,8 @@
-//! The loop of a thread: receive and read all there is, then send all that is due.
+//! The event loop of a thread: receives and reads all available data, then sends all due requests.
 //!
-//! Reading everything before anything is sent lets a server see several requests at once, as it does
-//! with real clients, and costs no call per request besides one to send and one to receive. Start
-//! reading at [`Worker::run`].
+//! Reading everything before sending lets a server see several requests at once, as with real
+//! clients, and takes only one call to send and one to receive per request. Start at
+//! [`Worker::run`].
 
 use super::batcher::{Batcher, SelfCheck};
 use super::clock::{NEVER, TICK_NS};
@@ -19,7 +19,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A limit of time is kept to within this part of it.
+/// Timeouts are checked at intervals of this fraction of the shortest one.
 const LIMIT_PARTS: u64 = 100;
 
 /// A thread of a load.
@@ -27,28 +27,28 @@ pub(super) struct Worker<'a> {
     pub core: Core<'a>,
     pub connections: Vec<Connection>,
     pacing: Pacing<'a>,
-    /// Connections that may have room.
+    /// Connections that may have room for a request.
     listed: VecDeque<u32>,
-    /// Connections of an open load that are closed and may be made again.
+    /// Closed connections of an open load that can be reopened.
     closed: Vec<u32>,
-    /// When a client has thought, or a pause after a failure to connect is over.
+    /// When a client finishes thinking, or the pause after a failed connection attempt ends.
     sleepers: BinaryHeap<Reverse<(u64, u32, bool)>>,
     mailbox: &'a Mailbox,
     stop: &'a AtomicBool,
-    /// An end that was found while the load went on.
+    /// An end of the load determined while it is running.
     end_ns: &'a AtomicU64,
     batcher: Batcher,
     check: SelfCheck,
-    /// Requests that ended in the last round.
+    /// Requests that ended in the last iteration.
     last_ended: u64,
     next_tick_ns: u64,
     last_tick_ns: u64,
-    /// The counts of the warm-up have not all been handed over.
+    /// Whether counts of the warm-up remain to be handed over.
     hands_over_warmup: bool,
     next_limits_ns: u64,
     limits_every_ns: u64,
     reached_most_connections: bool,
-    /// Memory for what happens on QUIC connections.
+    /// Reused buffer for events of QUIC connections.
     #[cfg(feature = "http3")]
     happened: Vec<speedwell_load_h3::Event>,
 }
@@ -71,7 +71,7 @@ impl<'a> Worker<'a> {
         .into_iter()
         .flatten()
         .min();
-        // Acknowledgements and timers of QUIC would wait together with the answers.
+        // A pause would also delay QUIC's acknowledgements and timers.
         let may_pause = load.is_closed() && !matches!(load.http, Http::Three);
         Worker {
             batcher: Batcher::new(load.rules.batching, may_pause),
@@ -99,16 +99,16 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Sends the thread's part of the load.
+    /// Sends the thread's share of the load.
     ///
     /// # Errors
-    /// The operating system does not let it wait for sockets.
+    /// Fails if the operating system cannot wait for sockets.
     pub fn run(mut self, connections: u32) -> io::Result<Finished> {
         let end = self.send_all(connections)?;
         Ok(self.finish(end))
     }
 
-    /// Sends and receives until there is no more to do.
+    /// Sends and receives until all is done.
     ///
     /// # Errors
     /// See [`Worker::run`].
@@ -173,7 +173,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Once in a while: hands over what was counted, and looks at itself.
+    /// Periodically hands over counts and adapts the pauses.
     fn tick(&mut self, now_ns: u64) {
         let until_ns = self.next_tick_ns.max(now_ns / TICK_NS * TICK_NS);
         self.next_tick_ns = next_tick_ns(now_ns, self.core.load.warmup_ns);
@@ -190,7 +190,8 @@ impl<'a> Worker<'a> {
         self.hand_over(now_ns, until_ns);
     }
 
-    /// Hands over what was counted up to `until_ns`: that of the warm-up, until the first time after its end.
+    /// Hands over the counts up to `until_ns`: those of the warm-up until the first call after its
+    /// end.
     fn hand_over(&mut self, now_ns: u64, until_ns: u64) {
         let is_warmup = self.hands_over_warmup;
         let until_ns = if is_warmup {
@@ -218,7 +219,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Closed: whoever has room takes up a request at once.
+    /// Closed model: each connection with room starts requests at once.
     fn send_closed(&mut self, now_ns: u64) {
         for _ in 0..self.listed.len() {
             let Some(id) = self.listed.pop_front() else {
@@ -230,7 +231,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Gives one request to a connection. False when it has no room, or there is no request.
+    /// Starts a request on a connection. Returns false if there is no room or no request.
     fn take_up(&mut self, id: u32, now_ns: u64) -> bool {
         let Pacing::Closed(pacing) = &mut self.pacing else {
             return false;
@@ -262,7 +263,7 @@ impl<'a> Worker<'a> {
         true
     }
 
-    /// After the end: requests whose connection came about are still sent.
+    /// After the end of sending: sends requests whose connection has been established since.
     fn send_pending(&mut self) {
         while let Some(id) = self.listed.pop_front() {
             let connection = &mut self.connections[id as usize];
@@ -274,10 +275,10 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Gives up what has taken too long. What has come by now is taken first: a thread that was held up itself
-    /// would take answers that wait in its sockets for late ones.
+    /// Enforces timeouts. Reads available data first: otherwise, a thread that was delayed itself
+    /// would consider responses late that are waiting in its sockets.
     fn check_limits(&mut self, now_ns: u64) -> io::Result<()> {
-        // Where limits are long, this falls together with the ticks.
+        // With long timeouts, this coincides with the ticks.
         self.next_limits_ns = (now_ns / self.limits_every_ns + 1) * self.limits_every_ns;
         for _ in 0..=self.connections.len() / EVENTS {
             self.receive(now_ns, now_ns)?;
@@ -300,7 +301,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Waits for answers and takes them.
+    /// Waits for responses and processes them.
     fn wait(&mut self, mut now_ns: u64, until_ns: u64) -> io::Result<()> {
         let under_way = self.core.recorder.under_way;
         if let Some(pause) = self.batcher.pause(under_way, self.last_ended) {
@@ -319,7 +320,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Waits until something happens, at most until then, and takes it.
+    /// Waits for events until a deadline and processes them.
     fn receive(&mut self, now_ns: u64, until_ns: u64) -> io::Result<()> {
         #[cfg(feature = "http3")]
         if self.core.quic.is_some() {
@@ -349,7 +350,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// After anything happened to a connection: its clients think, or it is listed as having room.
+    /// Updates a connection after an event: its clients start thinking, or it is listed as having
+    /// room.
     fn settle(&mut self, id: u32, now_ns: u64) {
         let ended = std::mem::take(&mut self.core.ended);
         if let Pacing::Closed(pacing) = &mut self.pacing {
@@ -377,10 +379,10 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Waiting on QUIC connections: the counterpart of waiting for sockets.
+/// Waits on QUIC connections instead of sockets.
 #[cfg(feature = "http3")]
 impl Worker<'_> {
-    /// Waits until something happens on connections, at most until then, and takes it.
+    /// Waits for events of connections until a deadline and processes them.
     fn receive_from_streams(&mut self, now_ns: u64, until_ns: u64) {
         let mut happened = std::mem::take(&mut self.happened);
         if let Some(engine) = &mut self.core.quic {
@@ -397,7 +399,7 @@ impl Worker<'_> {
         self.happened = happened;
     }
 
-    /// Gives up all connections, and lets the servers know.
+    /// Closes all connections and notifies the servers.
     pub fn say_goodbye(&mut self) {
         for connection in &mut self.connections {
             connection.hang_up();
@@ -408,7 +410,8 @@ impl Worker<'_> {
     }
 }
 
-/// Ticks are at the same times on all threads, and at the end of the warm-up.
+/// Returns the next tick. Ticks are at the same times on all threads, and at the end of the
+/// warm-up.
 fn next_tick_ns(now_ns: u64, warmup_ns: u64) -> u64 {
     let next_ns = (now_ns / TICK_NS + 1) * TICK_NS;
     if now_ns < warmup_ns {
@@ -418,19 +421,19 @@ fn next_tick_ns(now_ns: u64, warmup_ns: u64) -> u64 {
     }
 }
 
-// The open model's part of the loop: what is due goes out whatever the server does, over connections
-// that are made as they are needed.
+// The open model's part of the loop: due requests are sent whatever the server does, on connections
+// opened as needed.
 
 impl Worker<'_> {
-    /// Open: what is due goes to whoever has had room the longest.
+    /// Open model: assigns due requests to the connection that has had room the longest.
     fn send_open(&mut self, now_ns: u64) {
         let Pacing::Open(pacing) = &mut self.pacing else {
             return;
         };
         pacing.advance(now_ns);
         for class in std::mem::take(&mut self.core.failed_to_open) {
-            // A connection that was wanted and did not come about is what became of the request
-            // that has waited longest.
+            // A failed connection attempt counts as the outcome of the request that has waited
+            // longest.
             if let Some(sent) = pacing.take(now_ns) {
                 let sent = self.core.attempt(sent);
                 let nothing = Summary::default();
@@ -447,8 +450,8 @@ impl Worker<'_> {
             {
                 let sent = self.core.attempt(sent);
                 connection.send(sent, &mut self.core);
-                // Of several streams, the next request that is due takes the next one; what is due at
-                // once goes out at once.
+                // With several streams, the next due request uses the next stream of this
+                // connection; requests due at the same time are written together.
                 if pacing.backlog == 0 || !connection.has_room(self.core.load) {
                     connection.flush(&mut self.core);
                 }
@@ -464,7 +467,7 @@ impl Worker<'_> {
         self.grow(missing, now_ns);
     }
 
-    /// Makes connections for requests that are due and have none.
+    /// Opens connections for due requests without one.
     fn grow(&mut self, missing: u64, now_ns: u64) {
         for _ in 0..missing {
             let ready = self.closed.iter().position(|id| {
@@ -491,9 +494,9 @@ impl Worker<'_> {
     }
 }
 
-// The end of a thread: what has no end is accounted for, and the counts are closed.
+// The end of a thread: accounts for unfinished requests and closes the counts.
 
-/// How a thread came to its end.
+/// How a thread ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct End {
     pub at_ns: u64,
@@ -501,7 +504,7 @@ pub(super) struct End {
     pub is_interrupted: bool,
 }
 
-/// What a thread gave.
+/// Results of a thread.
 pub(super) struct Finished {
     pub totals: Totals,
     pub warmup: Totals,
@@ -517,7 +520,7 @@ pub(super) struct Finished {
 }
 
 impl Worker<'_> {
-    /// Totals for what has no end, and closes the counts.
+    /// Accounts for unfinished requests and closes the counts.
     pub fn finish(mut self, end: End) -> Finished {
         let End {
             at_ns: end_ns,
@@ -536,7 +539,7 @@ impl Worker<'_> {
         }
         if let Pacing::Open(pacing) = &mut self.pacing {
             pacing.advance(end_ns.min(self.core.recorder.window_end_ns));
-            // With room for them, they would have been sent by a generator that was in time.
+            // With room for them, a generator that was on time would have sent them.
             while let Some(mut sent) = pacing.take(end_ns) {
                 if had_room {
                     sent.own_lag_ns = end_ns.saturating_sub(sent.intended_ns);

@@ -1,29 +1,30 @@
-//! The head of a response: its lines and its end, what the status line and the fields say, and where
-//! the body ends (RFC 9112, section 6.3).
+//! The response head: finds its lines and its end, parses the status line and the fields, and
+//! determines where the body ends (RFC 9112, section 6.3).
 //!
-//! The lines are found in one pass that can stop at any byte and go on later. A bare LF ends one
-//! (section 2.2), a folded field is one (section 5.2: a user agent unfolds), control characters are in
-//! none. Only the three fields that decide about framing and the connection are looked into; of the others only
-//! the syntax is checked. Start reading at [`Scan::run`].
+//! The lines are found in one pass that can stop at any byte and resume later. A bare LF ends a
+//! line (section 2.2), folded fields are unfolded as required of user agents (section 5.2), and
+//! control characters are rejected. Only the three fields that affect framing and the connection
+//! are interpreted; of others, only the syntax is checked. Start at [`Scan::run`].
 
 use super::{ReplyError, Watch, trim};
 
-/// How far a head has been read. Offsets count from its first byte.
+/// Progress of reading a head. Offsets are relative to its first byte.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Scan {
     pub(super) facts: Facts,
-    /// The next byte to look at.
+    /// The next byte to read.
     at: usize,
-    /// Where the line, with those folded into it, begins.
+    /// Start of the current line, including lines folded into it.
     line: usize,
-    /// Where its text ends, if its line end was seen: the next byte decides whether it goes on.
+    /// End of the line's text, once its line end was found: the next byte decides whether it
+    /// continues.
     text_end: Option<usize>,
     fields: usize,
 }
 
 impl Scan {
-    /// Goes on reading; `head` is everything from the first byte of the head. `Some` is where
-    /// the head ends. Errors come at the same byte however the head was cut into pieces.
+    /// Continues reading; `head` contains everything from the first byte of the head. Returns the
+    /// end of the head once found. Errors occur at the same byte however the head was split.
     pub(super) fn run(
         &mut self,
         head: &[u8],
@@ -65,7 +66,7 @@ impl Scan {
         }
     }
 
-    /// Moves behind the next line end and returns where the text before it ends.
+    /// Advances past the next line end and returns where the text before it ends.
     fn line_end(&mut self, head: &[u8]) -> Result<Option<usize>, ReplyError> {
         loop {
             let at = next_control(head, self.at);
@@ -88,8 +89,9 @@ impl Scan {
     }
 }
 
-/// Where the next byte below 32, or 127, is; the length if there is none. Eight bytes at a time:
-/// header values are most of a head, and this is all that is asked of most of their bytes.
+/// Returns the position of the next byte below 32, or 127; the length if there is none. Works on
+/// eight bytes at a time: most of a head is header values, and nothing else is checked in most of
+/// their bytes.
 #[inline(always)]
 fn next_control(bytes: &[u8], from: usize) -> usize {
     let rest = &bytes[from.min(bytes.len())..];
@@ -105,9 +107,9 @@ fn next_control(bytes: &[u8], from: usize) -> usize {
     from + words.len() * 8 + found
 }
 
-/// The highest bit of each byte of a word that is below 32, or 127. Neither sum carries into the
-/// next byte: the highest bit of a byte of `printable` is set if its low seven bits are 32 or more,
-/// that of `delete` if they are 127.
+/// Sets the highest bit of each byte of the word that is below 32, or 127. Neither sum carries into
+/// the next byte: the highest bit of a byte of `printable` is set if its low seven bits are at
+/// least 32, that of `delete` if they are 127.
 #[inline(always)]
 fn controls(word: u64) -> u64 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
@@ -117,9 +119,9 @@ fn controls(word: u64) -> u64 {
     (!printable | delete) & !word & !LOW
 }
 
-// One line of a head: the status line, or a header field.
+// A line of a head: the status line, or a header field.
 
-/// The bytes of a token (RFC 9110, section 5.6.2).
+/// Bytes allowed in a token (RFC 9110, section 5.6.2).
 static TOKEN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -144,15 +146,16 @@ pub(super) fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|byte| is_token_byte(*byte))
 }
 
-/// Whether bytes can still become a status line: as early as the first byte for a peer that does
-/// not speak HTTP.
+/// Whether the bytes can be the start of a status line. Detects a peer that does not speak HTTP as
+/// early as the first byte.
 pub(super) fn begins_like_http(bytes: &[u8]) -> bool {
     const START: &[u8] = b"HTTP/";
     let length = bytes.len().min(START.len());
     bytes[..length] == START[..length]
 }
 
-/// `HTTP/1.1 200 OK`; the blank before an empty reason phrase is often missing, which harms nobody.
+/// Parses `HTTP/1.1 200 OK`. Tolerates the missing blank before an empty reason phrase, which is
+/// common and harmless.
 pub(super) fn status_line(line: &[u8], facts: &mut Facts) -> Result<(), ReplyError> {
     let (b"HTTP/1.", [minor @ b'0'..=b'9', b' ', a, b, c, reason @ ..]) =
         line.split_at_checked(7).ok_or(ReplyError::StatusLine)?
@@ -171,8 +174,8 @@ pub(super) fn status_line(line: &[u8], facts: &mut Facts) -> Result<(), ReplyErr
     Ok(())
 }
 
-/// How many bytes of a line are a token. Eight at a time as long as they are letters and hyphens,
-/// which names are made of; one at a time where they are not.
+/// Returns the length of the token at the start of a line. Checks eight bytes at a time while they
+/// are letters and hyphens, as in most names, and single bytes otherwise.
 fn token_length(line: &[u8]) -> usize {
     let mut at = 0;
     while let Some(word) = line[at..].first_chunk::<8>() {
@@ -193,7 +196,8 @@ fn token_length(line: &[u8]) -> usize {
     at + end.unwrap_or(rest.len())
 }
 
-/// The highest bit of each byte that is neither. As in `scan`, no sum carries into the next byte.
+/// Sets the highest bit of each byte that is neither. As in [`controls`], no sum carries into the
+/// next byte.
 fn neither_letter_nor_hyphen(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const LOW: u64 = 0x7f * ONES;
@@ -204,8 +208,8 @@ fn neither_letter_nor_hyphen(word: u64) -> u64 {
     ((!(from_a & !behind_z) & not_hyphen) | word) & !LOW
 }
 
-/// Splits a header field at its colon and notes what it says. No blank may precede the colon: RFC
-/// 9112, section 5.1. A folded value still contains its line ends, which count as blanks (section
+/// Splits a header field at its colon and records its meaning. No blank may precede the colon (RFC
+/// 9112, section 5.1). A folded value still contains its line ends, which count as blanks (section
 /// 5.2).
 pub(super) fn field<'a>(
     line: &'a [u8],
@@ -230,7 +234,7 @@ fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn connection(value: &[u8], facts: &mut Facts) {
-    // What most servers write, letter by letter, needs no list.
+    // Fast path: most servers write exactly this.
     if value == b" keep-alive" {
         facts.keep_alive = true;
         return;
@@ -241,9 +245,9 @@ fn connection(value: &[u8], facts: &mut Facts) {
     }
 }
 
-/// Section 6.3, rule 5: a list of equal values is one value.
+/// Combines the values. A list of equal values counts as one (section 6.3, rule 5).
 fn content_length(value: &[u8], facts: &mut Facts) {
-    // One number behind one blank, as most servers write it, needs no list.
+    // Fast path: most servers write a single number after a single blank.
     let only = value.strip_prefix(b" ").and_then(number);
     if let (Length::Absent, Some(bytes)) = (facts.length, only) {
         facts.length = Length::Given(bytes);
@@ -259,7 +263,7 @@ fn content_length(value: &[u8], facts: &mut Facts) {
     }
 }
 
-/// Digits only: no sign, no blank inside, nothing that does not fit.
+/// Parses a number: digits only, without sign or blanks, and within range.
 pub(crate) fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
@@ -273,7 +277,8 @@ pub(crate) fn number(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// `identity` is no coding (RFC 2616, section 3.6): RFC 9112 dropped the word, old servers did not.
+/// Records the transfer codings. `identity` does not count (RFC 2616, section 3.6): RFC 9112
+/// dropped it, but old servers send it.
 fn codings(value: &[u8], facts: &mut Facts) {
     for element in elements(value) {
         let name = element.split(|byte| *byte == b';').next().map(trim);
@@ -289,10 +294,10 @@ fn codings(value: &[u8], facts: &mut Facts) {
     }
 }
 
-// Where the body ends: RFC 9112, section 6.3, in the order of its rules, from what the header fields
-// said.
+// The end of the body, determined from the header fields by the rules of RFC 9112, section 6.3, in
+// order.
 
-/// How the end of the body is found.
+/// How to find the end of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     Length(u64),
@@ -300,7 +305,7 @@ pub(super) enum Framing {
     UntilEof,
 }
 
-/// What the fields named Content-Length said, all of them together.
+/// The combined meaning of all Content-Length fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Length {
     #[default]
@@ -310,14 +315,14 @@ pub(super) enum Length {
     Unreadable,
 }
 
-/// What a head says about framing and about the connection.
+/// What a head says about framing and the connection.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Facts {
     pub(super) status: u16,
-    /// The version is HTTP/1.0; any other 1.x counts as 1.1 (RFC 9110, section 2.5).
+    /// HTTP/1.0; any other 1.x counts as 1.1 (RFC 9110, section 2.5).
     pub(super) is_http_1_0: bool,
     pub(super) length: Length,
-    /// Transfer codings in all, `identity` apart.
+    /// Number of transfer codings, except `identity`.
     pub(super) codings: u32,
     pub(super) chunked_codings: u32,
     pub(super) is_chunked_last: bool,
@@ -332,7 +337,7 @@ impl Facts {
         }
         if self.codings > 0 {
             return match (self.chunked_codings, self.is_chunked_last) {
-                // Section 7.1: never applied more than once.
+                // Chunked must not be applied more than once (section 7.1).
                 (2.., _) => Err(ReplyError::Header),
                 (_, true) => Ok(Framing::Chunked),
                 (_, false) => Ok(Framing::UntilEof),
@@ -355,9 +360,9 @@ impl Facts {
         }
     }
 
-    /// Whether the connection persists after a body framed so: RFC 9112, section 9.3, where `close`
-    /// wins over everything. A transfer coding in HTTP/1.0 is faulty framing (section 6.1), and
-    /// after a successful CONNECT the connection is a tunnel.
+    /// Whether the connection persists after a body with this framing (RFC 9112, section 9.3;
+    /// `close` takes precedence). A transfer coding in HTTP/1.0 is faulty framing (section 6.1),
+    /// and after a successful CONNECT the connection is a tunnel.
     pub(super) fn is_reusable(&self, framing: Framing, method: MethodKind) -> bool {
         let persists = !self.close && (!self.is_http_1_0 || self.keep_alive);
         let faulty = self.is_http_1_0 && self.codings > 0;
@@ -370,21 +375,21 @@ impl Facts {
     }
 }
 
-/// The kind of request that a response answers. Some methods have responses without a body whatever
+/// Kind of request that a response belongs to. Responses to some methods have no body, whatever
 /// their header fields say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum MethodKind {
     /// Any method whose responses may have a body.
     #[default]
     Body,
-    /// HEAD: never a body.
+    /// HEAD: the response never has a body.
     Head,
     /// CONNECT: a successful response has no body and ends HTTP on the connection.
     Connect,
 }
 
 impl MethodKind {
-    /// The kind of a method; methods are case-sensitive (RFC 9110, section 9.1).
+    /// Returns the kind of a method; methods are case-sensitive (RFC 9110, section 9.1).
     pub fn for_method(method: &str) -> MethodKind {
         match method {
             "HEAD" => MethodKind::Head,

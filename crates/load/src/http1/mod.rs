@@ -1,10 +1,10 @@
-//! HTTP/1.1 as a client speaks it, without sockets: RFC 9110 and RFC 9112 over slices of bytes.
+//! An HTTP/1.1 client without sockets: RFC 9110 and RFC 9112 over byte slices.
 //!
-//! [`Request`] builds the bytes of a request once, to be sent again and again. [`Reply`] is fed
-//! with whatever arrives and finds where a response ends, what it weighed and whether its
-//! connection may carry another request. Neither knows the time, a socket or why it is asked.
-//! Nothing is allocated per request, except for a head that arrives in pieces for the first time on
-//! a connection. Start reading at [`Reply`].
+//! [`Request`] encodes a request once, to be sent any number of times. [`Reply`] is fed with
+//! received data in any pieces and finds where a response ends, how large it was and whether its
+//! connection can be reused. Neither knows about time, sockets or the purpose of a request. Nothing
+//! is allocated per request, except when a head first arrives in pieces on a connection. Start at
+//! [`Reply`].
 
 mod head;
 mod reply;
@@ -18,77 +18,77 @@ pub use request::{Connection, Request, RequestError, RequestParts, Version};
 
 use std::fmt;
 
-// What is known of a response when it is over: plain figures, or what is wrong with its bytes. The
-// kinds of errors are those that a load test counts apart; where in the response one happened is known
-// by [`Phase`].
+// The summary of a finished response: plain figures, or what is wrong with its bytes. The error
+// kinds are those that a load test counts separately; [`Phase`] tells where in the response one
+// occurred.
 
-/// A response that ended, or as much of it as had arrived.
+/// A finished response, or the part of it that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Summary {
     /// Status code of the final response, 100 to 999; 0 until its head is complete.
     pub status: u16,
-    /// Bytes of status lines and header fields, interim responses included.
+    /// Bytes of status lines and header fields, including interim responses.
     pub head_bytes: u64,
-    /// Bytes of the payload, without the framing of the chunked coding.
+    /// Payload bytes, without the framing of the chunked coding.
     pub body_bytes: u64,
     /// Bytes of chunk sizes, chunk extensions, line ends between chunks, and trailers.
     pub framing_bytes: u64,
-    /// Interim responses (1xx) that came before.
+    /// Number of preceding interim responses (1xx).
     pub interim: u32,
-    /// The status of the last of them; 0 without any.
+    /// Status of the last interim response; 0 if there was none.
     pub interim_status: u16,
-    /// The connection may carry another request (RFC 9112, section 9.3).
+    /// Whether the connection can carry another request (RFC 9112, section 9.3).
     pub reusable: bool,
-    /// The body ended, or will end, with the connection.
+    /// Whether the end of the body is the end of the connection.
     pub until_eof: bool,
-    /// Both Transfer-Encoding and Content-Length were given. The former was obeyed; RFC 9112
-    /// (section 6.1) takes it for a sign of tampering.
+    /// Whether both Transfer-Encoding and Content-Length were present. The former was obeyed; RFC
+    /// 9112 (section 6.1) considers this a sign of tampering.
     pub doubtful_framing: bool,
 }
 
 impl Summary {
-    /// All bytes that the response took on the connection.
+    /// Total bytes of the response on the connection.
     pub fn wire_bytes(&self) -> u64 {
         self.head_bytes + self.body_bytes + self.framing_bytes
     }
 }
 
-/// What the end of the connection meant for the response that was awaited.
+/// What the end of the connection meant for the awaited response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// No response was awaited: the peer closed an idle connection.
     Idle,
-    /// A response was awaited and not one byte of it had arrived.
+    /// No byte of the awaited response had arrived.
     BeforeFirstByte,
-    /// The connection ended inside a head, or after nothing but interim responses.
+    /// The connection ended within a head, or after interim responses only.
     InHead(Summary),
-    /// The body is shorter than was announced.
+    /// The body is shorter than announced.
     InBody(Summary),
-    /// The body was to last until the end of the connection, and is complete.
+    /// The end of the connection completed the body.
     Complete(Summary),
 }
 
-/// Why bytes are no response. The connection cannot be used any further.
+/// Why bytes are not a valid response. The connection can no longer be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReplyError {
-    /// The first bytes are not `HTTP/`: the peer speaks something else.
+    /// The data does not start with `HTTP/`: the peer speaks another protocol.
     NotHttp,
-    /// It begins like HTTP, but version, status code or reason phrase are malformed, or the
-    /// version is not 1.x.
+    /// The start is HTTP, but version, status code or reason phrase are malformed, or the version
+    /// is not 1.x.
     StatusLine,
-    /// A header field is malformed (RFC 9112, section 5), or one that frames the body is unreadable.
+    /// A header field is malformed (RFC 9112, section 5), or a framing field is unreadable.
     Header,
-    /// The head is longer, or has more fields, than [`Limits`] allow.
+    /// The head exceeds the [`Limits`] for its length or number of fields.
     HeadTooLarge,
-    /// Content-Length was given more than once, with different values.
+    /// Content-Length occurs more than once, with different values.
     LengthConflict,
     /// The chunked coding or its trailer section is malformed (RFC 9112, section 7.1).
     Chunk,
-    /// 101: the peer switched to a protocol that was not asked for.
+    /// 101: the peer switched protocols without being asked.
     Switched,
-    /// Bytes arrived before any request was sent on this connection.
+    /// Bytes arrived before any request was sent on the connection.
     Early,
-    /// Bytes arrived after the last response that was asked for.
+    /// Bytes arrived after the last response.
     Extra,
 }
 
@@ -110,11 +110,11 @@ impl fmt::Display for ReplyError {
 
 impl std::error::Error for ReplyError {}
 
-// What verification wants to see of a response: the beginning of its body and a few header fields.
-// Measuring goes without: a [`Reply`] that is fed without a watch copies nothing.
+// The parts of a response that a check inspects: the beginning of its body and some header fields.
+// Measurements do without: a [`Reply`] that is fed without a watch copies nothing.
 
-/// Keeps the first bytes of a body and the values of the fields that were named. Its memory is
-/// reused from response to response.
+/// Keeps the first bytes of a body and the values of the requested fields. Its memory is reused for
+/// later responses.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
     body: Vec<u8>,
@@ -130,7 +130,7 @@ struct Field {
 }
 
 impl Watch {
-    /// Keeps up to `max_body_bytes` of a body, and the fields of these names.
+    /// Creates a watch for up to `max_body_bytes` of a body and for fields with these names.
     pub fn new(max_body_bytes: usize, names: &[&'static str]) -> Watch {
         let fields = names.iter().map(|name| Field {
             name,
@@ -144,13 +144,13 @@ impl Watch {
         }
     }
 
-    /// The beginning of the body, without the framing of the chunked coding.
+    /// Beginning of the body, without the framing of the chunked coding.
     pub fn body(&self) -> &[u8] {
         &self.body
     }
 
-    /// The value of a field, without the blanks around it; the first one if it was repeated. `None`
-    /// if it was absent or not asked for.
+    /// Value of a field without surrounding blanks; the first if repeated. `None` if absent or not
+    /// requested.
     pub fn value(&self, name: &str) -> Option<&[u8]> {
         let field = self
             .fields
@@ -159,7 +159,7 @@ impl Watch {
         field.is_present.then_some(field.value.as_slice())
     }
 
-    /// Forgets the last response.
+    /// Clears the data of the last response.
     pub(crate) fn clear(&mut self) {
         self.body.clear();
         for field in &mut self.fields {
@@ -178,7 +178,7 @@ impl Watch {
         }
     }
 
-    /// Takes the beginning of a body that is kept already.
+    /// Takes over the already kept beginning of a body.
     #[cfg(feature = "http3")]
     pub(crate) fn take_body(&mut self, mut body: Vec<u8>) {
         body.truncate(self.max_body_bytes);
@@ -191,7 +191,7 @@ impl Watch {
     }
 }
 
-/// A value without the blanks around it, those of folded lines included.
+/// Strips surrounding blanks, including those of folded lines.
 fn trim(value: &[u8]) -> &[u8] {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
     let Some(first) = value.iter().position(|byte| !is_blank(byte)) else {

@@ -1,18 +1,18 @@
-//! Reads responses from whatever arrives on a connection, in whatever pieces.
+//! Reads responses from received data in any pieces.
 //!
-//! It decides where a response ends and what it weighed; it does not know who asked, when, or what
-//! happens to the connection. A response that lies in one piece is read in place; only a head that
-//! is cut is kept until the rest of it arrives. Start reading at [`Reply::feed`].
+//! Decides where a response ends and how large it was; does not know who asked, when, or what
+//! happens to the connection. A response in one piece is read in place; only a split head is
+//! buffered until the rest arrives. Start at [`Reply::feed`].
 
 use super::head::{Framing, Scan, is_token_byte};
 use super::{Ending, MethodKind, ReplyError, Summary, Watch};
 
-/// How large a head may be. The defaults are generous: a limit is there to end a flood.
+/// Limits for heads. The defaults are generous: they only serve to stop a flood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one head, status line and empty line included.
+    /// Bytes per head, including status line and empty line.
     pub head_bytes: usize,
-    /// Header fields of one head.
+    /// Header fields per head.
     pub fields: usize,
 }
 
@@ -25,25 +25,25 @@ impl Default for Limits {
     }
 }
 
-/// How far the awaited response has come: where a reset or a time limit met it.
+/// Progress of the awaited response, i.e. where a reset or timeout interrupted it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// No response is awaited.
     Idle,
-    /// Awaited; no byte has arrived.
+    /// No byte has arrived.
     FirstByte,
-    /// Its head is incomplete, or only interim responses have arrived.
+    /// The head is incomplete, or only interim responses have arrived.
     Head,
-    /// Its head is complete and its body is not.
+    /// The head is complete, the body is not.
     Body,
 }
 
-/// What was done with the bytes of one call.
+/// Result of feeding data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes that belonged to the response. All of them, unless it ended.
+    /// Bytes that belonged to the response: all of them unless it ended.
     pub consumed: usize,
-    /// The response, if it ended.
+    /// Summary of the response, if it ended.
     pub ended: Option<Summary>,
 }
 
@@ -57,10 +57,10 @@ enum State {
     Broken(ReplyError),
 }
 
-/// Reads the responses of one connection, one after the other.
+/// Reads the responses of one connection in sequence.
 ///
-/// [`Reply::begin`] announces a response, [`Reply::feed`] takes what arrived. When requests are
-/// pipelined, begin the next response when one has ended and feed what was not consumed.
+/// [`Reply::begin`] announces a response, [`Reply::feed`] processes received data. When pipelining,
+/// begin the next response after one has ended and feed the bytes that were not consumed.
 ///
 /// ```
 /// use speedwell_load::http1::{MethodKind, Reply};
@@ -93,7 +93,7 @@ impl Default for Reply {
 }
 
 impl Reply {
-    /// For a fresh connection.
+    /// Creates a reader for a new connection.
     pub fn new(limits: Limits) -> Reply {
         Reply {
             state: State::Idle,
@@ -106,7 +106,7 @@ impl Reply {
         }
     }
 
-    /// The connection was replaced by a fresh one. Memory is kept.
+    /// Resets the reader for a new connection, keeping its memory.
     pub fn reset(&mut self) {
         self.carry.clear();
         let carry = std::mem::take(&mut self.carry);
@@ -116,8 +116,8 @@ impl Reply {
         };
     }
 
-    /// A request was sent, and its response is the next to arrive. Has no effect while another one
-    /// is awaited or after an error.
+    /// Announces the response to a request that was sent. Has no effect while another one is
+    /// awaited or after an error.
     pub fn begin(&mut self, method: MethodKind) {
         if let State::Idle = self.state {
             self.method = method;
@@ -127,19 +127,20 @@ impl Reply {
         }
     }
 
-    /// Takes what arrived. Reads to the end of the response and no further.
+    /// Processes received data, up to the end of the response and no further.
     ///
     /// # Errors
-    /// The bytes are no response, or none was awaited. Every later call gives the same error.
+    /// Fails if the data is not a valid response or no response is awaited. Later calls return the
+    /// same error.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Progress, ReplyError> {
         self.step(bytes, None)
     }
 
-    /// As [`Reply::feed`], and shows the response to a watch, which must be the same one until the
-    /// response has ended.
+    /// Same as [`Reply::feed`], and passes the response to a watch, which must be the same one
+    /// until the response has ended.
     ///
     /// # Errors
-    /// As [`Reply::feed`].
+    /// See [`Reply::feed`].
     pub fn feed_watched(
         &mut self,
         bytes: &[u8],
@@ -151,7 +152,7 @@ impl Reply {
         self.step(bytes, Some(watch))
     }
 
-    /// How far the awaited response has come.
+    /// Progress of the awaited response.
     pub fn phase(&self) -> Phase {
         match self.state {
             State::Idle => Phase::Idle,
@@ -163,11 +164,11 @@ impl Reply {
         }
     }
 
-    /// The peer ended the connection: what that means for the awaited response. Call
-    /// [`Reply::reset`] before using it for another connection.
+    /// Handles the end of the connection: returns what it means for the awaited response. Call
+    /// [`Reply::reset`] before reusing the reader for another connection.
     ///
     /// # Errors
-    /// The response was broken before.
+    /// Fails if the response was malformed before.
     pub fn finish(&mut self) -> Result<Ending, ReplyError> {
         let summary = Summary {
             reusable: false,
@@ -224,7 +225,7 @@ impl Reply {
         }
     }
 
-    /// Reads of the head what there is, and acts on it when it is complete.
+    /// Reads the available part of the head and processes it once complete.
     fn head(&mut self, bytes: &[u8], mut watch: Option<&mut Watch>) -> Result<usize, ReplyError> {
         let (read, is_complete) = self.lines(bytes, watch.as_deref_mut())?;
         self.summary.head_bytes += read as u64;
@@ -259,7 +260,8 @@ impl Reply {
         Ok(read)
     }
 
-    /// Scans the head: in place if it begins in these bytes, else behind what was kept of it.
+    /// Scans the head in place if it starts in these bytes, else after appending them to the
+    /// buffered part.
     fn lines(
         &mut self,
         bytes: &[u8],
@@ -276,7 +278,7 @@ impl Reply {
         }
         let mut read = 0;
         while read < bytes.len() && self.carry.len() < head_bytes {
-            // Line by line, so that no byte of a body is copied.
+            // Line by line, so that no body bytes are copied.
             let rest = &bytes[read..];
             let line = rest
                 .iter()
@@ -293,7 +295,7 @@ impl Reply {
         self.room_for_more(read)
     }
 
-    /// A head that has filled its room without an end is too large.
+    /// Rejects a head that has reached the size limit without an end.
     fn room_for_more(&self, read: usize) -> Result<(usize, bool), ReplyError> {
         if self.carry.len() < self.limits.head_bytes {
             Ok((read, false))
@@ -302,7 +304,7 @@ impl Reply {
         }
     }
 
-    /// Reads of the body what there is. A body that is complete leaves [`State::Length`] of zero.
+    /// Reads the available part of the body. A complete body leaves [`State::Length`] of zero.
     fn body(&mut self, bytes: &[u8], watch: Option<&mut Watch>) -> Result<usize, ReplyError> {
         let (read, payload) = match &mut self.state {
             State::Length(left) => {
@@ -340,12 +342,12 @@ impl Reply {
     }
 }
 
-// The chunked transfer coding (RFC 9112, section 7.1), byte by byte, with data taken in one step. Like
-// curl it takes a bare LF for a line end and blanks after a chunk size. Extensions are skipped;
-// trailer fields are checked for their syntax and otherwise ignored.
+// The chunked transfer coding (RFC 9112, section 7.1), byte by byte except for data. Like curl, it
+// accepts a bare LF as line end and blanks after a chunk size. Extensions are skipped; trailer
+// fields are checked for syntax and otherwise ignored.
 
-/// Bytes of one chunk-size line with its extensions, and of all trailers together. RFC 9112 asks
-/// for a limit and names none; no server known to us comes near it.
+/// Limit for a chunk-size line with its extensions, and for all trailers together. RFC 9112 demands
+/// a limit without naming one; no known server comes near it.
 const MAX_LINE_BYTES: u32 = 16 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -353,7 +355,6 @@ enum ChunkState {
     /// Before the first digit of a chunk size.
     Size,
     SizeDigits,
-    /// Blanks after the size.
     SizeBlank,
     Extension,
     /// After the CR of a chunk-size line.
@@ -372,11 +373,11 @@ enum ChunkState {
     Done,
 }
 
-/// How far a chunked body has been read.
+/// Progress of reading a chunked body.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunked {
     state: ChunkState,
-    /// Bytes of the chunk that are still to come.
+    /// Remaining bytes of the chunk.
     left: u64,
     line_bytes: u32,
 }
@@ -394,7 +395,8 @@ impl Chunked {
         self.state == ChunkState::Done
     }
 
-    /// Reads until the body ends or the bytes do; gives how many were read. Data is handed over.
+    /// Reads until the body or the data ends and returns the number of bytes read. Passes on chunk
+    /// data.
     pub(super) fn feed(
         &mut self,
         bytes: &[u8],

@@ -1,70 +1,70 @@
-//! The bytes of a request, built and checked once and sent as often as wanted.
+//! Encodes a request, checked once and sent any number of times.
 //!
-//! It decides what is on the wire and in which order; it does not know where the bytes go. What is
-//! refused here could not be framed or would smuggle a second request. Start at [`Request::new`].
+//! Decides what is on the wire and in which order; does not know where the bytes go. Rejects
+//! requests that could not be framed or would smuggle a second request. Start at [`Request::new`].
 
 use super::MethodKind;
 use super::head::is_token;
 use std::fmt;
 
-/// The version that a request names.
+/// HTTP version of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Version {
-    /// HTTP/1.0: a connection ends with the response unless it is asked to stay.
+    /// HTTP/1.0: the connection ends with the response unless asked to persist.
     Http10,
-    /// HTTP/1.1: a connection stays unless it is asked to end.
+    /// HTTP/1.1: the connection persists unless asked to close.
     #[default]
     Http11,
 }
 
-/// What is wished for the connection after the response.
+/// What to request for the connection after the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Connection {
-    /// It carries the next request.
+    /// Keep it for the next request.
     #[default]
     KeepAlive,
-    /// It ends.
+    /// Close it.
     Close,
 }
 
-/// What a request consists of.
+/// The parts of a request.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RequestParts<'a> {
-    /// The method, as written: methods are case-sensitive.
+    /// Method, case-sensitive.
     pub method: &'a str,
-    /// The request target: a path with its query, percent-encoded; a whole URL for a proxy; `*`
-    /// for OPTIONS; host and port for CONNECT.
+    /// Request target: a percent-encoded path with query; a full URL for a proxy; `*` for OPTIONS;
+    /// host and port for CONNECT.
     pub target: &'a str,
-    /// The value of Host, unless `headers` has one.
+    /// Value of Host, unless `headers` contains one.
     pub host: &'a str,
-    /// Further header fields, in this order. Connection and Content-Length are added unless they
-    /// are among them.
+    /// Additional header fields, in this order. Connection and Content-Length are added unless
+    /// present.
     pub headers: &'a [(&'a str, &'a [u8])],
-    /// The body. `None` sends Content-Length only with methods that are expected to have a body.
+    /// Body. For `None`, Content-Length is sent only with methods that are expected to have a body.
     pub body: Option<&'a [u8]>,
-    /// The version named.
+    /// HTTP version.
     pub version: Version,
-    /// Whether the connection shall stay.
+    /// Whether to keep the connection.
     pub connection: Connection,
 }
 
 /// Why a request cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestError {
-    /// The method is no token.
+    /// The method is not a token.
     Method(String),
-    /// The target is empty, has blanks, control or non-ASCII characters, a fragment, or does not
-    /// suit the method.
+    /// The target is empty, contains blanks, control or non-ASCII characters or a fragment, or does
+    /// not suit the method.
     Target(String),
-    /// The value of Host has characters that no host and port have.
+    /// The value of Host contains characters that are invalid in host and port.
     Host(String),
-    /// The name of a header field is no token.
+    /// The name of a header field is not a token.
     Name(String),
     /// The value of this header field contains control characters.
     Value(String),
-    /// A Content-Length among the header fields is not the length of the body, in bytes.
+    /// A Content-Length field differs from the body's length in bytes.
     Length(u64),
-    /// Transfer-Encoding was given: a body is sent in one piece, with Content-Length.
+    /// Transfer-Encoding is present: bodies are always sent in one piece, with Content-Length.
     TransferEncoding,
 }
 
@@ -90,7 +90,7 @@ impl fmt::Display for RequestError {
 
 impl std::error::Error for RequestError {}
 
-/// A request as it is sent.
+/// An encoded request.
 ///
 /// ```
 /// use speedwell_load::http1::{Request, RequestParts};
@@ -114,10 +114,10 @@ pub struct Request {
 }
 
 impl Request {
-    /// Checks the parts and puts them together.
+    /// Checks and encodes the parts.
     ///
     /// # Errors
-    /// A part would not be read as what it is meant to be.
+    /// Fails if a part is invalid or would be parsed as something else.
     pub fn new(parts: &RequestParts) -> Result<Request, RequestError> {
         check(parts)?;
         let mut bytes = Vec::with_capacity(512 + parts.body.map_or(0, <[u8]>::len));
@@ -159,22 +159,22 @@ impl Request {
         })
     }
 
-    /// Everything that is sent.
+    /// The complete request.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The part of [`Request::bytes`] behind the head.
+    /// The body, i.e. the part of [`Request::bytes`] after the head.
     pub fn body(&self) -> &[u8] {
         &self.bytes[self.head_bytes..]
     }
 
-    /// What [`super::Reply::begin`] must know of it.
+    /// The method kind that [`super::Reply::begin`] needs.
     pub fn method(&self) -> MethodKind {
         self.method
     }
 
-    /// The connection ends after the response, because the request says so.
+    /// Whether the request asks to close the connection after the response.
     pub fn closes(&self) -> bool {
         self.closes
     }
@@ -192,7 +192,8 @@ impl RequestParts<'_> {
             .map(|(_, value)| *value)
     }
 
-    /// RFC 9110, section 8.6: a method that is expected to have a body says so when it has none.
+    /// Content-Length to send. A method that is expected to have a body announces an empty one (RFC
+    /// 9110, section 8.6).
     pub(crate) fn length(&self) -> Option<usize> {
         match (self.body, self.method) {
             (Some(body), _) => Some(body.len()),
@@ -222,7 +223,7 @@ fn push_field(bytes: &mut Vec<u8>, name: &str, value: &[u8]) {
     bytes.extend_from_slice(b"\r\n");
 }
 
-/// Whether the parts can be sent, in any version of HTTP.
+/// Checks whether the parts can be sent in any HTTP version.
 pub(crate) fn check(parts: &RequestParts) -> Result<(), RequestError> {
     if !is_token(parts.method.as_bytes()) {
         return Err(RequestError::Method(parts.method.into()));
@@ -238,7 +239,7 @@ pub(crate) fn check(parts: &RequestParts) -> Result<(), RequestError> {
         if !is_token(name.as_bytes()) {
             return Err(RequestError::Name((*name).into()));
         }
-        // RFC 9110, section 5.5: a line end here would begin a field, or a request, of its own.
+        // A line end here would start another field or request (RFC 9110, section 5.5).
         let is_text = |byte: &u8| *byte == b'\t' || (*byte >= 32 && *byte != 127);
         if !value.iter().all(is_text) {
             return Err(RequestError::Value((*name).into()));
@@ -255,7 +256,8 @@ pub(crate) fn check(parts: &RequestParts) -> Result<(), RequestError> {
     Ok(())
 }
 
-/// The four forms of RFC 9112, section 3.2. A fragment is never sent (RFC 9110, section 7.1).
+/// Accepts the four forms of RFC 9112, section 3.2. Fragments are never sent (RFC 9110, section
+/// 7.1).
 fn is_target(method: &str, target: &str) -> bool {
     let is_text = target
         .bytes()

@@ -1,4 +1,4 @@
-//! DATA frames: pieces of bodies, the windows that they use up, and where a response ends.
+//! DATA frames: parts of bodies, flow-control windows, and the end of a response.
 
 use super::connection::Incoming;
 use super::frame::{self, HEAD_BYTES, Head, INITIAL_WINDOW_BYTES, MIN_MAX_FRAME_BYTES, flag, kind};
@@ -7,7 +7,7 @@ use super::{Connection, ConnectionError, ErrorCode, Event, Request, StreamError}
 use crate::http1::Phase;
 
 impl Connection {
-    /// The head of a DATA or unknown frame has arrived.
+    /// Handles the head of a DATA or unknown frame.
     #[inline]
     pub(super) fn begin_payload(
         &mut self,
@@ -38,8 +38,8 @@ impl Connection {
         Ok(())
     }
 
-    /// A DATA frame without padding has arrived in one piece, as nearly all small ones do: the same
-    /// as [`Connection::begin_payload`] and [`Connection::payload`], in one step.
+    /// Handles an unpadded DATA frame in one piece, as nearly all small ones are:
+    /// [`Connection::begin_payload`] and [`Connection::payload`] in one step.
     #[inline]
     pub(super) fn whole_data(
         &mut self,
@@ -57,9 +57,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Counts a frame against both windows, padding and all (section 6.9.1), and enlarges them again
-    /// when half is used up: what arrives is consumed at once. A stream that we gave up counts, too.
-    /// Gives the place of the stream if it is open and may have a body.
+    /// Charges a frame, including padding, to both windows (section 6.9.1) and enlarges them again
+    /// when half used up, since data is consumed at once. Frames of cancelled streams count, too.
+    /// Returns the slot of the stream if it is open and may have a body.
     #[inline]
     fn charge(
         &mut self,
@@ -88,7 +88,7 @@ impl Connection {
         stream.summary.framing_bytes += HEAD_BYTES as u64;
         stream.uncredited += head.length;
         let window = self.settings.stream_window;
-        // Until the peer has acknowledged our settings it may still use the window that it had.
+        // Until the peer has acknowledged our settings it may use its previous window.
         let limit = if self.is_acknowledged {
             window
         } else {
@@ -105,7 +105,7 @@ impl Connection {
         Ok(Some(place))
     }
 
-    /// Takes of the frame what there is; gives what is behind it.
+    /// Processes the available part of the frame; returns the remaining bytes.
     #[inline]
     pub(super) fn payload<'a>(
         &mut self,
@@ -136,7 +136,7 @@ impl Connection {
         if data > 0
             && let Some(place) = place
         {
-            // What follows on a stream that failed is skipped.
+            // Later data of a failed stream is skipped.
             let _ = self.data(place, &rest[..data], on);
         }
         let taken = rest.len().min(incoming.left as usize);
@@ -152,7 +152,7 @@ impl Connection {
         Ok(&rest[taken..])
     }
 
-    /// Hands a piece of a body over; `false` if it made the stream fail.
+    /// Passes on a part of a body; returns false if that made the stream fail.
     #[inline]
     fn data(&mut self, place: u32, bytes: &[u8], on: &mut impl FnMut(Event)) -> bool {
         let stream = self.streams.at(place);
@@ -166,7 +166,7 @@ impl Connection {
         true
     }
 
-    /// The peer has said everything on a stream.
+    /// Handles the end of a stream from the peer.
     #[inline]
     pub(super) fn end_stream(&mut self, place: u32, on: &mut impl FnMut(Event)) {
         let reusable = !self.is_draining();
@@ -177,15 +177,15 @@ impl Connection {
         let (token, mut summary) = (stream.token, stream.summary);
         summary.reusable = reusable;
         if stream.upload.is_some() {
-            // RFC 9113, section 8.1: an answer may come before the request is complete. Nobody
-            // waits for the rest of it then.
+            // A response may complete before the request does (RFC 9113, section 8.1). The rest of
+            // the request is then pointless.
             frame::push_reset(self.output.tail(), stream.id, ErrorCode::CANCEL);
         }
         self.forget(place);
         on(Event::Ended { token, summary });
     }
 
-    /// Gives a stream up, and resets it unless the peer has done so.
+    /// Fails a stream and resets it, unless the peer has done so.
     pub(super) fn fail(&mut self, place: u32, why: StreamError, on: &mut impl FnMut(Event)) {
         let stream = self.streams.at(place);
         let (id, token) = (stream.id, stream.token);
@@ -197,15 +197,15 @@ impl Connection {
     }
 }
 
-// Bodies of requests: within the windows of the stream and of the connection, in frames that the peer
-// accepts, and not faster than the output is taken (RFC 9113, section 6.9).
+// Request bodies: sent within the windows of stream and connection, in frames that the peer
+// accepts, and no faster than the output is drained (RFC 9113, section 6.9).
 
-/// Bodies are put to the output as long as fewer bytes wait there: enough for any send buffer, and
-/// little beside the bodies themselves, which are not copied before.
+/// Bodies are appended to the output while it holds fewer bytes than this: enough for any send
+/// buffer, and little compared to the bodies themselves, which are not copied before.
 const WAITING_BYTES: usize = 256 * 1024;
 
 impl Connection {
-    /// Sends the body of a stream that was just opened, or as much of it as may go now.
+    /// Starts sending the body of a new stream, as far as the windows permit.
     pub(super) fn upload(&mut self, place: u32, request: &Request) {
         let body = request.body();
         let length = body.len() as i64;
@@ -229,7 +229,7 @@ impl Connection {
         self.pump();
     }
 
-    /// Lets a stream go on whose window may have been what held it.
+    /// Requeues a stream after its window was enlarged.
     pub(super) fn resume(&mut self, place: u32) {
         let stream = self.streams.at(place);
         if stream.upload.is_some() && !stream.is_queued && stream.send_window > 0 {
@@ -238,7 +238,7 @@ impl Connection {
         }
     }
 
-    /// Puts frames to the output, one of each stream in turn, as long as something allows it.
+    /// Appends frames to the output, one per stream in turn, while windows and output permit.
     pub(super) fn pump(&mut self) {
         while self.send_window > 0
             && self.output.waiting().len() < WAITING_BYTES
@@ -251,7 +251,7 @@ impl Connection {
             };
             let left = upload.body.len() - upload.at;
             let window = stream.send_window.min(self.send_window).max(0);
-            // Small frames although the peer may accept larger ones: streams take turns.
+            // Use small frames even if the peer accepts larger ones, so that streams take turns.
             let length = left
                 .min(MIN_MAX_FRAME_BYTES as usize)
                 .min(usize::try_from(window).unwrap_or(usize::MAX));

@@ -1,7 +1,7 @@
-//! A connection as its owner sees it: streams are opened, bytes go out, bytes come in.
+//! An HTTP/2 connection as seen by its owner: opens streams, produces output, consumes input.
 //!
-//! It does not know sockets, the time, or what a token stands for. What arrives is read in
-//! `head`, `body` and `control`; bodies that wait for a window are in `body`, too. Start reading at
+//! Knows neither sockets, nor the time, nor the meaning of a token. Input is parsed in `head`,
+//! `body` and `control`; bodies that wait for a window are in `body`, too. Start at
 //! [`Connection::feed`].
 
 use super::frame::{self, HEAD_BYTES, Head, MAX_31, Output, PeerSettings, flag, kind};
@@ -12,22 +12,22 @@ use super::{ConnectionError, ErrorCode, Event, Request, Settings};
 use crate::http1::Phase;
 use std::collections::VecDeque;
 
-/// What it means that the connection is lost now.
+/// What losing the connection now would mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closing {
     /// No stream was open.
     Idle,
-    /// The peer never said that it speaks HTTP/2.
+    /// The peer never identified itself as HTTP/2.
     BeforeSettings,
-    /// The peer had announced it with GOAWAY: what is open was `h2.goaway`.
+    /// The peer had announced it with GOAWAY: open streams count as `h2.goaway`.
     Announced(ErrorCode),
-    /// The connection was broken before, and the peer was informed.
+    /// The connection had already failed, and the peer was informed.
     Broken(ConnectionError),
-    /// Streams are open, and [`Connection::phase`] says how far each of them was.
+    /// Streams are open; [`Connection::phase`] returns the progress of each.
     Unannounced,
 }
 
-/// One connection to a server.
+/// A connection to a server.
 ///
 /// ```
 /// use speedwell_load::http1::RequestParts;
@@ -56,46 +56,46 @@ pub struct Connection {
     pub(super) peer: PeerSettings,
     pub(super) streams: Streams,
     pub(super) output: Output,
-    /// Bytes that the peer made us answer with since it last took some.
+    /// Bytes of output provoked by the peer since it last accepted some.
     pub(super) provoked_bytes: usize,
     pub(super) next_id: u32,
-    /// Bytes that the peer takes, of all streams together.
+    /// Bytes that the peer accepts over all streams.
     pub(super) send_window: i64,
-    /// Bytes of DATA that arrived since the last WINDOW_UPDATE.
+    /// DATA bytes received since the last WINDOW_UPDATE.
     pub(super) uncredited: u32,
-    /// Places of streams whose bodies could go on as far as their own windows are concerned.
+    /// Slots of streams whose bodies could proceed as far as their own windows are concerned.
     pub(super) uploads: VecDeque<u32>,
-    /// The last stream that will be answered, and why no further ones are.
+    /// The last stream that the peer will process, and why there are no more.
     pub(super) going: Option<(u32, ErrorCode)>,
     pub(super) broken: Option<ConnectionError>,
     pub(super) has_peer_settings: bool,
-    /// The peer has acknowledged our settings.
+    /// Whether the peer has acknowledged our settings.
     pub(super) is_acknowledged: bool,
-    /// The next header block must announce that we use no table.
+    /// Whether the next header block must announce that we do not use a table.
     pub(super) resets_table: bool,
     /// A frame that arrived in pieces, from its first byte.
     pub(super) carry: Vec<u8>,
-    /// The DATA or unknown frame of which the rest is awaited.
+    /// A DATA or unknown frame whose payload is incomplete.
     pub(super) incoming: Option<Incoming>,
-    /// The header block of which the rest is awaited, and what there is of it.
+    /// An incomplete header block, and the part that has arrived.
     pub(super) pending: Option<PendingBlock>,
     pub(super) block: Vec<u8>,
-    /// What the peer compresses with; `None` if it must not use a table.
+    /// Decoder for the peer's header compression; `None` if it must not use a table.
     pub(super) decoder: Option<Decoder>,
     pub(super) fields: Fields,
     pub(super) walked: Walked,
 }
 
-/// A frame whose payload is taken as it arrives.
+/// A frame whose payload is processed as it arrives.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Incoming {
-    /// 0 if the frame is of an unknown type.
+    /// 0 for frames of unknown type.
     pub(super) stream: u32,
-    /// Bytes of the payload that are still to come.
+    /// Remaining bytes of the payload.
     pub(super) left: u32,
-    /// How many of them are padding.
+    /// The part of them that is padding.
     pub(super) padding: u32,
-    /// The next byte is the length of the padding.
+    /// Whether the next byte is the padding length.
     pub(super) awaits_padding: bool,
     pub(super) ends_stream: bool,
 }
@@ -106,13 +106,13 @@ pub(super) struct PendingBlock {
     pub(super) stream: u32,
     pub(super) ends_stream: bool,
     pub(super) continuations: u32,
-    /// Bytes of its frames so far, heads and padding included.
+    /// Bytes of its frames so far, including frame heads and padding.
     pub(super) wire_bytes: u64,
 }
 
 impl Connection {
-    /// A fresh connection, whose output begins with the preface and the settings. Values that the
-    /// protocol does not allow are replaced by the nearest ones that it does.
+    /// Creates a connection whose output starts with the preface and the settings. Settings outside
+    /// the protocol's limits are clamped.
     pub fn new(settings: &Settings) -> Connection {
         let settings = settings.clamped();
         let peer = PeerSettings::before_any();
@@ -143,9 +143,9 @@ impl Connection {
         }
     }
 
-    /// How many streams may be opened now: what the peer allows (100 until it has said so, as RFC
-    /// 9113, section 6.5.2, recommends), less those that are open; 0 when
-    /// [`Connection::is_draining`]. A server may refuse some of those that are opened before
+    /// Number of streams that can be opened now: the peer's limit (100 until announced, as
+    /// recommended by RFC 9113, section 6.5.2) minus the open ones; 0 when
+    /// [`Connection::is_draining`]. A server may refuse some of those opened before
     /// [`Connection::is_ready`].
     pub fn capacity(&self) -> usize {
         if self.is_draining() {
@@ -156,20 +156,20 @@ impl Connection {
         allowed.saturating_sub(self.streams.len()).min(ids)
     }
 
-    /// The peer has announced its settings and takes streams.
+    /// Whether the peer has announced its settings and accepts streams.
     pub fn is_ready(&self) -> bool {
         self.has_peer_settings && !self.is_draining()
     }
 
-    /// No further streams: the peer said GOAWAY, the identifiers are used up, or the connection is
-    /// broken.
+    /// Whether no further streams can be opened: the peer sent GOAWAY, the stream IDs are used up,
+    /// or the connection has failed.
     pub fn is_draining(&self) -> bool {
         self.going.is_some() || self.broken.is_some() || self.next_id > MAX_31
     }
 
     /// Opens a stream for a request. The token is the caller's name for it and must not be in use
-    /// on this connection. What the windows do not allow of the body goes out later by itself.
-    /// `false`, and nothing was done, if [`Connection::capacity`] is 0.
+    /// on this connection. Parts of the body that exceed the windows are sent later automatically.
+    /// Returns false without doing anything if [`Connection::capacity`] is 0.
     pub fn open(&mut self, request: &Request, token: u32) -> bool {
         if self.capacity() == 0 {
             return false;
@@ -188,8 +188,8 @@ impl Connection {
         true
     }
 
-    /// Gives a stream up: it is reset, and whatever arrives on it later is ignored. Has no
-    /// effect on a token that is not open.
+    /// Cancels a stream: resets it and ignores whatever arrives on it later. Has no effect if the
+    /// token is not open.
     pub fn cancel(&mut self, token: u32) {
         if let Some((place, stream)) = self.streams.find_token(token) {
             frame::push_reset(self.output.tail(), stream.id, ErrorCode::CANCEL);
@@ -197,12 +197,12 @@ impl Connection {
         }
     }
 
-    /// What waits to be sent.
+    /// Pending output.
     pub fn output(&self) -> &[u8] {
         self.output.waiting()
     }
 
-    /// So many bytes of [`Connection::output`] were sent.
+    /// Marks this many bytes of [`Connection::output`] as sent.
     pub fn sent(&mut self, bytes: usize) {
         self.output.sent(bytes);
         if bytes > 0 {
@@ -211,11 +211,12 @@ impl Connection {
         }
     }
 
-    /// Takes what arrived, all of it, in whatever pieces, and reports what happened.
+    /// Processes all of the received data, in any pieces, and reports events.
     ///
     /// # Errors
-    /// The peer broke the protocol. A GOAWAY frame has been put to the output; the streams that are
-    /// open stay so for [`Connection::open_tokens`]. Every later call gives the same error.
+    /// Fails if the peer violates the protocol. A GOAWAY frame is then appended to the output, and
+    /// open streams remain available from [`Connection::open_tokens`]. Later calls return the same
+    /// error.
     pub fn feed(
         &mut self,
         bytes: &[u8],
@@ -231,38 +232,38 @@ impl Connection {
     fn break_up(&mut self, error: ConnectionError) {
         self.broken = Some(error);
         self.uploads.clear();
-        // The peer opened no streams, so the last that we dealt with is 0 (section 6.8).
+        // The peer opened no streams, so the last one processed is 0 (section 6.8).
         let mut payload = [0; 8];
         payload[4..].copy_from_slice(&error.code().0.to_be_bytes());
         frame::push(self.output.tail(), frame::kind::GOAWAY, 0, 0, &payload);
     }
 
-    /// How far the response of a stream has come: where the loss of the connection or a time limit
-    /// meets it. [`Phase::Idle`] if the token is not open.
+    /// Progress of a stream's response, i.e. where a lost connection or a timeout interrupts it.
+    /// [`Phase::Idle`] if the token is not open.
     pub fn phase(&self, token: u32) -> Phase {
         let found = self.streams.find_token(token);
         found.map_or(Phase::Idle, |(_, stream)| stream.phase)
     }
 
-    /// Whether the rest of a stream's body waits for the peer to enlarge a window: a time limit
-    /// that meets it so is a stall of the flow control.
+    /// Whether the rest of a stream's body waits for the peer to enlarge a window: a timeout then
+    /// counts as a flow-control stall.
     pub fn waits_for_window(&self, token: u32) -> bool {
         self.streams.find_token(token).is_some_and(|(_, stream)| {
             stream.upload.is_some() && (stream.send_window <= 0 || self.send_window <= 0)
         })
     }
 
-    /// How many streams are open.
+    /// Number of open streams.
     pub fn open_streams(&self) -> usize {
         self.streams.len()
     }
 
-    /// The tokens of the streams that are open.
+    /// Tokens of the open streams.
     pub fn open_tokens(&self) -> impl Iterator<Item = u32> {
         self.streams.iter().map(|(_, stream)| stream.token)
     }
 
-    /// What it means if the connection is lost now, by its end or by an error.
+    /// What losing the connection now would mean.
     pub fn closing(&self) -> Closing {
         match (self.broken, self.going) {
             (Some(error), _) => Closing::Broken(error),
@@ -273,7 +274,7 @@ impl Connection {
         }
     }
 
-    /// Frees the place of a stream.
+    /// Frees the slot of a stream.
     pub(super) fn forget(&mut self, place: u32) {
         if self.streams.at(place).is_queued {
             self.uploads.retain(|queued| *queued != place);
@@ -282,8 +283,8 @@ impl Connection {
     }
 }
 
-// Receiving: what arrives is cut into frames. A frame that lies in one piece is read in place; one that is cut is
-// kept until the rest of it arrives, except for DATA, which is handed on piece by piece.
+// Input is split into frames. A frame in one piece is read in place; a split one is buffered until
+// the rest arrives, except for DATA, which is passed on in pieces.
 
 impl Connection {
     pub(super) fn read(
@@ -303,7 +304,7 @@ impl Connection {
         Ok(())
     }
 
-    /// A frame from its first byte; gives what is behind it.
+    /// Processes a frame from its first byte; returns the remaining bytes.
     #[inline]
     fn frame<'a>(
         &mut self,
@@ -340,7 +341,7 @@ impl Connection {
         }
     }
 
-    /// Completes the frame that is kept as far as the bytes go; gives what is behind it.
+    /// Completes the buffered frame as far as the bytes permit; returns the remaining ones.
     fn rest_of_frame<'a>(
         &mut self,
         bytes: &'a [u8],
@@ -372,7 +373,7 @@ impl Connection {
         Ok(bytes)
     }
 
-    /// Makes what is kept so long, if there are bytes enough; gives those that are left.
+    /// Extends the buffer to this length if there are enough bytes; returns the remaining ones.
     fn fill_carry<'a>(&mut self, length: usize, bytes: &'a [u8]) -> &'a [u8] {
         let missing = length.saturating_sub(self.carry.len()).min(bytes.len());
         let (piece, behind) = bytes.split_at(missing);
@@ -380,7 +381,7 @@ impl Connection {
         behind
     }
 
-    /// What the first bytes of a frame must be, whatever follows.
+    /// Checks requirements on a frame that its head alone can violate.
     #[inline]
     fn check(&self, head: &Head, start: &[u8; HEAD_BYTES]) -> Result<(), ConnectionError> {
         if !self.has_peer_settings {
@@ -417,8 +418,8 @@ impl Connection {
         }
     }
 
-    /// Checks that a stream was opened by us at some time (RFC 9113, section 5.1: frames on idle
-    /// streams are errors; so are those on streams of the peer, which cannot open any).
+    /// Checks that we have opened the stream before. Frames on idle streams are errors (RFC 9113,
+    /// section 5.1), as are those on streams of the peer, which cannot open any.
     pub(super) fn check_opened(&self, stream: u32) -> Result<(), ConnectionError> {
         if stream % 2 == 1 && stream < self.next_id {
             Ok(())
@@ -428,7 +429,7 @@ impl Connection {
     }
 }
 
-/// Frames whose payload is not kept: DATA, and those of unknown types (section 4.1).
+/// Frames whose payload is not buffered: DATA and those of unknown types (section 4.1).
 fn is_streamed(kind: u8) -> bool {
     kind == kind::DATA || kind > kind::CONTINUATION
 }
@@ -457,7 +458,7 @@ mod tests {
         assert!(connection.output().ends_with(&request_frame_end()));
         assert_eq!((connection.capacity(), connection.is_draining()), (0, true));
         assert!(!connection.open(&request, 2));
-        // SETTINGS, and the answer on the last stream there is.
+        // SETTINGS, and the response on the last possible stream.
         let answer = b"\0\0\0\x04\0\0\0\0\0\0\0\x01\x01\x05\x7f\xff\xff\xff\x88";
         let mut ended = Vec::new();
         let fed = connection.feed(answer, &mut |event| {
@@ -468,7 +469,7 @@ mod tests {
         assert_eq!((fed, ended), (Ok(()), vec![1]));
     }
 
-    /// Stream 2^31 - 1, and the block of the request.
+    /// Stream 2^31 - 1, and the header block of the request.
     fn request_frame_end() -> [u8; 10] {
         *b"\x7f\xff\xff\xff\x82\x86\x01\x01h\x84"
     }

@@ -1,11 +1,11 @@
-//! Frames that carry no response: SETTINGS, PING, GOAWAY, WINDOW_UPDATE, RST_STREAM and those that
-//! are not welcome.
+//! Control frames: SETTINGS, PING, GOAWAY, WINDOW_UPDATE, RST_STREAM, and forbidden ones.
 
 use super::frame::{self, HEAD_BYTES, Head, MAX_31, flag, kind};
 use super::{Connection, ConnectionError, ErrorCode, Event, Settings, StreamError};
 
-/// Bytes of answers that a peer may provoke before it takes any of them: nearly four thousand to PING. One that
-/// never reads and always asks would fill the memory otherwise, on every connection that it has.
+/// Limit of the output that a peer may provoke before accepting any of it: nearly four thousand
+/// PING responses. Otherwise a peer that keeps sending but never reads would exhaust memory on each
+/// of its connections.
 const MAX_PROVOKED_BYTES: usize = 1 << 16;
 
 impl Connection {
@@ -15,8 +15,8 @@ impl Connection {
         payload: &[u8],
         on: &mut impl FnMut(Event),
     ) -> Result<(), ConnectionError> {
-        // SETTINGS, PING and GOAWAY speak of the connection, the others of a stream, and
-        // WINDOW_UPDATE of either (sections 6.3 to 6.9).
+        // SETTINGS, PING and GOAWAY apply to the connection, the others to a stream, and
+        // WINDOW_UPDATE to either (sections 6.3 to 6.9).
         let is_of_connection = matches!(head.kind, kind::SETTINGS | kind::PING | kind::GOAWAY);
         let is_of_either = head.kind == kind::WINDOW_UPDATE;
         if !is_of_either && is_of_connection != (head.stream == 0) {
@@ -38,7 +38,7 @@ impl Connection {
         }
     }
 
-    /// The peer made us answer with so many bytes.
+    /// Accounts for output provoked by the peer.
     pub(super) fn provoke(&mut self, bytes: usize) -> Result<(), ConnectionError> {
         self.provoked_bytes += bytes;
         if self.provoked_bytes > MAX_PROVOKED_BYTES {
@@ -56,12 +56,14 @@ impl Connection {
         let old = self.peer;
         self.peer = old.changed(payload, !self.has_peer_settings)?;
         self.has_peer_settings = true;
-        // Before anything that the new values allow: many servers count with the old ones until then.
+        // Before any frame that relies on the new values: many servers apply the old ones until
+        // then.
         Settings::push_ack(self.output.tail());
-        // RFC 7541, section 4.2: a table that got smaller must be mentioned in the next block. Ours
-        // is always empty, which a byte says.
+        // A table size reduction must be announced in the next block (RFC 7541, section 4.2). Our
+        // table is always empty, which takes one byte to announce.
         self.resets_table |= self.peer.table_size < old.table_size.min(4096);
-        // Section 6.9.2: the windows of open streams change by as much, and may get negative.
+        // The windows of open streams change by the difference and may become negative (section
+        // 6.9.2).
         let change = i64::from(self.peer.stream_window) - i64::from(old.stream_window);
         if change != 0 {
             let mut resumed = Vec::new();
@@ -100,7 +102,7 @@ impl Connection {
         let [a, b, c, d, e, f, g, h] = *start;
         let named = u32::from_be_bytes([a, b, c, d]) & MAX_31;
         let code = ErrorCode(u32::from_be_bytes([e, f, g, h]));
-        // Section 6.8: it may be lowered later and never rises.
+        // The stream may be lowered later, but never raised (section 6.8).
         let last_stream = self.going.map_or(named, |(known, _)| known.min(named));
         self.going = Some((last_stream, code));
         on(Event::GoAway { last_stream, code });
@@ -160,8 +162,8 @@ impl Connection {
         on: &mut impl FnMut(Event),
     ) -> Result<(), ConnectionError> {
         self.check_opened(id)?;
-        // A stream that has ended may still be reset, for instance because its request was not
-        // wanted to the end (section 8.1).
+        // A stream that has ended may still be reset, for instance because the server does not want
+        // the rest of its request (section 8.1).
         if let Some(place) = self.streams.find(id) {
             let why = match ErrorCode(u32::from_be_bytes(*payload)) {
                 ErrorCode::REFUSED_STREAM => StreamError::Refused,
@@ -173,7 +175,7 @@ impl Connection {
     }
 }
 
-/// A payload that must have this length.
+/// Requires a payload of this length.
 fn sized<const N: usize>(payload: &[u8]) -> Result<&[u8; N], ConnectionError> {
     payload.try_into().map_err(|_| ConnectionError::FrameSize)
 }

@@ -1,16 +1,15 @@
-//! The head of a frame (RFC 9113, section 4.1), the frames that are written, and the settings that
-//! both sides announce.
+//! Frame heads (RFC 9113, section 4.1), frame encoding, and the settings of both sides.
 
 use super::{ConnectionError, ErrorCode};
 
-/// Bytes of a frame before its payload.
+/// Size of a frame head.
 pub(super) const HEAD_BYTES: usize = 9;
 
-/// The largest payload that every peer accepts (section 6.5.2).
+/// The maximum payload that every peer accepts (section 6.5.2).
 pub(super) const MIN_MAX_FRAME_BYTES: u32 = 16_384;
-/// The largest payload that a peer may announce to accept.
+/// The maximum payload that a peer may announce to accept.
 pub(super) const MAX_MAX_FRAME_BYTES: u32 = 16_777_215;
-/// The largest window, the largest stream identifier (sections 5.1.1 and 6.9.1).
+/// The maximum window and the maximum stream ID (sections 5.1.1 and 6.9.1).
 pub(super) const MAX_31: u32 = 0x7fff_ffff;
 
 pub(super) mod kind {
@@ -34,10 +33,8 @@ pub(super) mod flag {
     pub(in super::super) const PRIORITY: u8 = 0x20;
 }
 
-/// The first nine bytes of a frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Head {
-    /// Bytes of the payload.
     pub(super) length: u32,
     pub(super) kind: u8,
     pub(super) flags: u8,
@@ -89,13 +86,13 @@ pub(super) fn push_window_update(out: &mut Vec<u8>, stream: u32, bytes: u32) {
     push(out, kind::WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes());
 }
 
-// What we announce to the peer, and what the peer announced to us (RFC 9113, section 6.5).
+// The settings that we announce, and those that the peer announced (RFC 9113, section 6.5).
 
-/// Bytes that a window has before anything is announced (section 6.9.2).
+/// Initial window, before any announcement (section 6.9.2).
 pub(super) const INITIAL_WINDOW_BYTES: u32 = 65_535;
-/// Streams that may be open at once before the peer has said how many. There is no limit then, but
-/// a server that allows fewer would refuse the rest; RFC 9113 (section 6.5.2) recommends that no
-/// server allow fewer than this.
+/// Assumed stream limit until the peer announces one. There is formally no limit then, but a server
+/// that allows fewer would refuse the excess; RFC 9113 (section 6.5.2) recommends that servers
+/// allow at least this many.
 const STREAMS_BEFORE_SETTINGS: u32 = 100;
 
 const HEADER_TABLE_SIZE: u16 = 1;
@@ -108,18 +105,18 @@ const MAX_HEADER_LIST_SIZE: u16 = 6;
 /// What a connection announces and accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Bytes of the table that the peer may compress header fields with. With 0 header blocks mean
-    /// something by themselves and are decoded only when asked for; otherwise each of them must
-    /// be. Browsers announce 4096 and more.
+    /// Size in bytes of the peer's header compression table. With 0, header blocks are
+    /// self-contained and decoded only on demand; otherwise every block must be decoded. Browsers
+    /// announce 4096 or more.
     pub table_size: u32,
-    /// The largest payload of a frame that is accepted, in bytes; 16384 to 16777215.
+    /// Maximum frame payload accepted, in bytes; 16384 to 16777215.
     pub max_frame_bytes: u32,
-    /// The window of a stream: what a peer may send before a WINDOW_UPDATE, in bytes; up to 2^31 - 1.
+    /// Stream window: bytes that a peer may send before a WINDOW_UPDATE; up to 2^31 - 1.
     pub stream_window: u32,
-    /// The same for the whole connection; not below 65535, which it is at first.
+    /// Window of the whole connection; at least its initial size of 65535.
     pub connection_window: u32,
-    /// Bytes of one header block as they are sent, and of its fields as limits of RFC 9113 count
-    /// them (with 32 for each field).
+    /// Maximum size of a header block as sent, and of its fields as RFC 9113 counts them (32 bytes
+    /// extra per field).
     pub max_header_bytes: u32,
 }
 
@@ -128,7 +125,7 @@ impl Default for Settings {
         Settings {
             table_size: 0,
             max_frame_bytes: MIN_MAX_FRAME_BYTES,
-            // What arrives is consumed at once, so windows protect nothing; large ones save frames.
+            // Data is consumed at once, so windows protect nothing; large ones save frames.
             stream_window: (1 << 30) - 1,
             connection_window: (1 << 30) - 1,
             max_header_bytes: 64 * 1024,
@@ -137,7 +134,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// With every value inside the bounds of the protocol.
+    /// Returns the settings with every value clamped to the protocol's limits.
     pub(super) fn clamped(&self) -> Settings {
         Settings {
             max_frame_bytes: self
@@ -149,7 +146,7 @@ impl Settings {
         }
     }
 
-    /// Appends what a client says first (section 3.4), and the rest of the connection's window.
+    /// Appends the connection preface and settings (section 3.4), and enlarges the window.
     pub(super) fn push_greeting(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         let pairs = [
@@ -171,13 +168,13 @@ impl Settings {
         }
     }
 
-    /// Appends the acknowledgement of the peer's settings.
+    /// Appends an acknowledgement of the peer's settings.
     pub(super) fn push_ack(out: &mut Vec<u8>) {
         push(out, kind::SETTINGS, flag::ACK, 0, &[]);
     }
 }
 
-/// What the peer announced, or is taken to be until it does.
+/// Settings of the peer, or the assumed ones until it announces them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PeerSettings {
     pub(super) table_size: u32,
@@ -196,8 +193,8 @@ impl PeerSettings {
         }
     }
 
-    /// These settings, changed as a SETTINGS frame says; the last of equal ones counts. In the
-    /// first frame of a connection silence about streams means that any number is welcome.
+    /// Applies a SETTINGS frame; the last of repeated settings wins. If the first frame of a
+    /// connection does not mention a stream limit, there is none.
     pub(super) fn changed(
         mut self,
         payload: &[u8],
@@ -213,7 +210,7 @@ impl PeerSettings {
             let value = u32::from_be_bytes([*c, *d, *e, *f]);
             match u16::from_be_bytes([*a, *b]) {
                 HEADER_TABLE_SIZE => self.table_size = value,
-                // Only clients may allow pushing.
+                // Only clients may enable push.
                 ENABLE_PUSH if value != 0 => return Err(ConnectionError::Setting),
                 MAX_CONCURRENT_STREAMS => self.max_streams = value,
                 INITIAL_WINDOW_SIZE if value > MAX_31 => return Err(ConnectionError::FlowControl),
@@ -222,7 +219,7 @@ impl PeerSettings {
                     MIN_MAX_FRAME_BYTES..=MAX_MAX_FRAME_BYTES => self.max_frame_bytes = value,
                     _ => return Err(ConnectionError::Setting),
                 },
-                // MAX_HEADER_LIST_SIZE is advice, and unknown settings mean nothing to us.
+                // MAX_HEADER_LIST_SIZE is advisory; unknown settings are ignored.
                 _ => {}
             }
         }
@@ -230,11 +227,11 @@ impl PeerSettings {
     }
 }
 
-/// A queue of bytes: appended behind, taken away in front.
+/// A queue of bytes to write.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     bytes: Vec<u8>,
-    /// How many of the first bytes have been sent.
+    /// Number of leading bytes that have been sent.
     start: usize,
 }
 
@@ -244,8 +241,8 @@ impl Output {
         &self.bytes[self.start..]
     }
 
-    /// Where to append. What was sent is given up when it is the larger part, so that moving the
-    /// rest costs no more than appending it did.
+    /// Returns the buffer to append to. Discards sent bytes once they are the larger part, so that
+    /// moving the rest costs no more than appending it did.
     #[inline]
     pub(super) fn tail(&mut self) -> &mut Vec<u8> {
         if self.start > self.bytes.len() / 2 {

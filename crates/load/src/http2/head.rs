@@ -1,5 +1,5 @@
-//! Header blocks: put together from HEADERS and CONTINUATION frames (RFC 9113, sections 6.2 and
-//! 6.10), and what they mean for the stream (section 8.1).
+//! Header blocks: assembles them from HEADERS and CONTINUATION frames (RFC 9113, sections 6.2 and
+//! 6.10) and applies them to the stream (section 8.1).
 
 use super::connection::PendingBlock;
 use super::frame::{HEAD_BYTES, Head, flag};
@@ -8,8 +8,8 @@ use super::hpack::Decoded;
 use super::{Connection, ConnectionError, Event, Fault, StreamError};
 use crate::http1::Phase;
 
-/// CONTINUATION frames of one block. A block within our limits needs five of the smallest maximum
-/// size; floods of empty ones never end.
+/// Maximum number of CONTINUATION frames per block. A block within our limits needs five of the
+/// smallest maximum size; this stops floods of empty ones.
 const MAX_CONTINUATIONS: u32 = 64;
 
 impl Connection {
@@ -93,7 +93,7 @@ impl Connection {
         if block.len() > max_bytes {
             return Err(ConnectionError::Flood);
         }
-        // Blocks of streams that we gave up change the table as well.
+        // Blocks of cancelled streams change the table, too.
         if let Some(decoder) = &mut self.decoder {
             match decoder.decode(block, &mut self.fields, max_bytes) {
                 Decoded::Whole => {}
@@ -116,7 +116,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Acts on the block of an open stream.
+    /// Applies the header block of an open stream.
     fn take_block(
         &mut self,
         place: u32,
@@ -168,8 +168,8 @@ impl Connection {
     }
 }
 
-/// The part of a HEADERS frame that belongs to the block: without padding, and without the priority,
-/// which means nothing any more (RFC 9113, section 5.3.2).
+/// Returns the block fragment of a HEADERS frame, without padding and without the obsolete priority
+/// (RFC 9113, section 5.3.2).
 #[inline]
 fn fragment<'a>(head: &Head, payload: &'a [u8]) -> Result<&'a [u8], ConnectionError> {
     let mut rest = payload;

@@ -1,22 +1,21 @@
-//! The header block of a response: its status and the length of its body at once, its fields when
-//! somebody asks for them.
+//! The header block of a response: extracts the status and the content length immediately, other
+//! fields on demand.
 //!
-//! As long as no table is used a block is only walked through: all names are
-//! looked at, but of the values only those of `:status` and `content-length`; RFC 7541 lets one skip a
-//! text by its length. What the walk sees decides about the response. Values are checked by
-//! [`HeaderBlock::read`].
+//! As long as no table is used, a block is only scanned: all names are checked, but only the values
+//! of `:status` and `content-length` are read, since RFC 7541 permits skipping a string by its
+//! length. The scan decides the fate of the response. Values are checked by [`HeaderBlock::read`].
 
 use super::hpack::{Decoded, Decoder, ENTRIES, Fields, Name, Reader, Representation, Text};
 use super::{ConnectionError, Fault, StreamError};
 use crate::http1::{is_token_byte, number};
 use std::fmt;
 
-/// Indices of the static table: what only requests have, `:status`, and two more that matter.
+/// Indices into the static table: request-only entries, `:status`, and two more of interest.
 const FIRST_STATUS: u32 = 8;
 const LAST_STATUS: u32 = 14;
 const CONTENT_LENGTH: u32 = 28;
 const TRANSFER_ENCODING: u32 = 57;
-/// A bit for each index of the static table whose name is allowed and means nothing to the walk.
+/// Bit set of static table indices whose names are allowed and irrelevant to the scan.
 const MEANINGLESS: u64 = (1 << (ENTRIES + 1))
     - (1 << (LAST_STATUS + 1))
     - (1 << CONTENT_LENGTH)
@@ -24,7 +23,7 @@ const MEANINGLESS: u64 = (1 << (ENTRIES + 1))
 
 /// The fields of a head, decoded or not.
 ///
-/// When no table is used, values have not been looked at until they are read here.
+/// Without a table, values are not checked before they are read here.
 #[derive(Debug, Clone, Copy)]
 pub struct HeaderBlock<'a> {
     source: Source<'a>,
@@ -41,11 +40,11 @@ enum Source<'a> {
 /// Why the fields of a block cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Unreadable {
-    /// A text is no Huffman code.
+    /// A string is not a valid Huffman code.
     Compression,
-    /// There is more than [`super::Settings::max_header_bytes`] allows.
+    /// The fields exceed [`super::Settings::max_header_bytes`].
     TooLarge,
-    /// A value has characters that no field has (RFC 9113, section 8.2.1).
+    /// A value contains invalid characters (RFC 9113, section 8.2.1).
     Value,
 }
 
@@ -76,10 +75,11 @@ impl<'a> HeaderBlock<'a> {
         }
     }
 
-    /// All fields, `:status` included; `memory` is used if they are not decoded yet.
+    /// Returns all fields, including `:status`; decodes them into `memory` unless they are decoded
+    /// already.
     ///
     /// # Errors
-    /// The response is malformed, which nobody had looked for before.
+    /// Fails if a value is malformed, which was not checked before.
     pub fn read<'b>(&self, memory: &'b mut Fields) -> Result<&'b Fields, Unreadable>
     where
         'a: 'b,
@@ -102,7 +102,7 @@ impl<'a> HeaderBlock<'a> {
     }
 }
 
-/// RFC 9113, section 8.2.1: no NUL, CR or LF, no blank at either end.
+/// Whether a value has no NUL, CR or LF and no surrounding blanks (RFC 9113, section 8.2.1).
 fn is_value(value: &[u8]) -> bool {
     let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     !value.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n'))
@@ -110,18 +110,18 @@ fn is_value(value: &[u8]) -> bool {
         && !is_blank(value.last())
 }
 
-/// What a name means for the reading of a response.
+/// Relevance of a field name for reading a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
     Status,
     ContentLength,
     Other,
-    /// No response may have it.
+    /// Not allowed in responses.
     Forbidden,
 }
 
 impl Meaning {
-    /// Of a name in the static table; `None` if there is no such entry.
+    /// Meaning of a name in the static table; `None` if there is no such entry.
     #[inline]
     fn of_index(index: u32) -> Option<Meaning> {
         Some(match index {
@@ -134,8 +134,8 @@ impl Meaning {
         })
     }
 
-    /// Names are tokens in lower case (RFC 9113, section 8.2.1), and those that speak of an HTTP/1
-    /// connection are out of place (section 8.2.2).
+    /// Meaning of a name. Names are lowercase tokens (RFC 9113, section 8.2.1), and
+    /// connection-specific fields of HTTP/1 are forbidden (section 8.2.2).
     fn of_name(name: &[u8]) -> Meaning {
         match name {
             b":status" => Meaning::Status,
@@ -149,12 +149,12 @@ impl Meaning {
         }
     }
 
-    /// `None` if the text is no Huffman code.
+    /// Meaning of a coded name; `None` if it is not a valid Huffman code.
     fn of_text(name: Text) -> Option<Meaning> {
         if !name.is_huffman {
             return Some(Meaning::of_name(name.coded));
         }
-        // Names that mean something to us are short; of longer ones only the letters matter.
+        // Relevant names are short; longer ones only need valid characters.
         let (mut buffer, mut length, mut is_name) = ([0; 32], 0, true);
         name.decode(|byte| {
             is_name &= is_name_byte(byte);
@@ -175,25 +175,25 @@ fn is_name_byte(byte: u8) -> bool {
     is_token_byte(byte) && !byte.is_ascii_uppercase()
 }
 
-/// Which part of a response a block is.
+/// The part of a response that a block belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Head,
     Trailers,
 }
 
-/// What a block says about the response.
+/// The information in a block that affects the response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Facts {
     /// 0 in trailers.
     pub(super) status: u16,
     pub(super) content_length: Option<u64>,
-    /// A field that is no pseudo-header field was seen.
+    /// Whether a regular field has been seen.
     is_past_pseudo: bool,
 }
 
 impl Facts {
-    /// Walks through a block of a peer that may use no table.
+    /// Scans a block from a peer that may not use a table.
     pub(super) fn walk(block: &[u8], part: Part) -> Result<Facts, Fault> {
         let compression = Fault::Connection(ConnectionError::Compression);
         let mut facts = Facts::default();
@@ -208,13 +208,13 @@ impl Facts {
                 break;
             }
             match reader.read().ok_or(compression)? {
-                // The table cannot be larger than we allow, and only a block's first bytes resize it.
+                // The table cannot exceed our limit, and only the start of a block may resize it.
                 Representation::SizeUpdate(0) if is_at_start => continue,
                 Representation::SizeUpdate(_) => return Err(compression),
                 Representation::Indexed(index) => {
                     match Meaning::of_index(index).ok_or(compression)? {
                         Meaning::Status => facts.status(status_of(index), part)?,
-                        // The entry's value is empty, which is no number.
+                        // The value of this entry is empty, i.e. not a number.
                         Meaning::ContentLength if part == Part::Head => {
                             return Err(StreamError::Header.into());
                         }
@@ -243,7 +243,7 @@ impl Facts {
         facts.checked(part)
     }
 
-    /// Looks through fields that have been decoded.
+    /// Examines decoded fields.
     pub(super) fn from_fields(fields: &Fields, part: Part) -> Result<Facts, Fault> {
         let mut facts = Facts::default();
         for (name, value) in fields.iter() {
@@ -272,8 +272,8 @@ impl Facts {
         Ok(())
     }
 
-    /// Trailers have no pseudo-header fields (RFC 9113, section 8.1), heads begin with theirs
-    /// (section 8.3), which is one (section 8.3.2).
+    /// Records the status. Trailers have no pseudo-header fields (RFC 9113, section 8.1); heads
+    /// start with theirs (section 8.3), of which there is exactly one (section 8.3.2).
     fn status(&mut self, status: Option<u64>, part: Part) -> Result<(), StreamError> {
         if part == Part::Trailers || self.is_past_pseudo {
             return Err(StreamError::Header);
@@ -293,8 +293,8 @@ impl Facts {
     }
 }
 
-/// The last head that was walked through. Servers answer the same request with the same bytes until
-/// the date changes, and comparing them costs a tenth of walking.
+/// Cache of the last scanned head. Servers answer the same request with the same bytes until the
+/// date changes, and comparing takes a tenth of the time of scanning.
 #[derive(Debug, Default)]
 pub(super) struct Walked {
     block: Vec<u8>,
@@ -302,10 +302,10 @@ pub(super) struct Walked {
 }
 
 impl Walked {
-    /// As [`Facts::walk`] of a head.
+    /// Same as [`Facts::walk`] for a head.
     #[inline]
     pub(super) fn facts(&mut self, block: &[u8]) -> Result<Facts, Fault> {
-        // A head is never empty, so one that equals the block was walked through.
+        // A valid head is never empty, so a cached one that equals the block has been scanned.
         if self.block != block || block.is_empty() {
             self.block.clear();
             self.facts = Facts::walk(block, Part::Head)?;

@@ -1,12 +1,11 @@
-//! HTTP/2 as a client that makes load speaks it, without sockets: RFC 9113 and RFC 7541 over slices
-//! of bytes.
+//! An HTTP/2 client for load generation, without sockets: RFC 9113 and RFC 7541 over byte slices.
 //!
 //! [`Request`] encodes a request once, to be sent on many streams. [`Connection`] opens streams
-//! with such requests, is fed with whatever arrives, and reports what became of each. It announces a
-//! header table of size zero, so that the fields of a response can be left undecoded until somebody
-//! asks for them. Neither knows the time or a socket. Nothing is allocated per request once a
-//! connection has been as busy as it gets. Start reading at [`Connection`]; what it reports are
-//! [`Event`]s; how streams are found is in `streams`.
+//! with such requests, is fed with received data, and reports the outcome of each. It announces a
+//! header table of size zero, so that the fields of a response need not be decoded until requested.
+//! Neither knows about time or sockets. Nothing is allocated per request once a connection has
+//! reached its peak activity. Start at [`Connection`]; it reports [`Event`]s; stream lookup is in
+//! `streams`.
 
 mod body;
 mod connection;
@@ -28,13 +27,13 @@ pub use request::{Request, Scheme};
 use crate::http1::Summary;
 use std::fmt;
 
-/// Something that happened to a stream, which is named by the caller's token, or to the connection.
+/// An event of a stream, identified by the caller's token, or of the connection.
 ///
-/// For every stream that was opened there is exactly one `Ended` or `Failed`, unless it is cancelled
-/// or the connection breaks first; nothing is said of it afterwards.
+/// For every opened stream there is exactly one `Ended` or `Failed`, and no later event, unless it
+/// is cancelled or the connection fails first.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The response has begun.
+    /// The response has started.
     FirstByte {
         /// The stream.
         token: u32,
@@ -52,26 +51,26 @@ pub enum Event<'a> {
         token: u32,
         /// 200 to 999.
         status: u16,
-        /// Its fields, decoded when they are asked for.
+        /// The header fields, decoded on demand.
         block: HeaderBlock<'a>,
     },
-    /// A piece of the body; never empty.
+    /// A part of the body; never empty.
     Data {
         /// The stream.
         token: u32,
-        /// The piece, without padding.
+        /// The data, without padding.
         bytes: &'a [u8],
     },
-    /// The response is complete. If the request was not sent wholly, the rest of it is dropped.
+    /// The response is complete. Any unsent rest of the request is dropped.
     Ended {
         /// The stream.
         token: u32,
-        /// What it weighed. `head_bytes` are HEADERS and CONTINUATION frames, `framing_bytes` the
-        /// heads and the padding of DATA frames, and trailers. `reusable` says that the connection
-        /// takes further streams.
+        /// Sizes of the response: `head_bytes` counts HEADERS and CONTINUATION frames,
+        /// `framing_bytes` the heads and padding of DATA frames, and trailers. `reusable` means
+        /// that the connection accepts further streams.
         summary: Summary,
     },
-    /// The stream ended without a whole response.
+    /// The stream ended without a complete response.
     Failed {
         /// The stream.
         token: u32,
@@ -80,41 +79,41 @@ pub enum Event<'a> {
     },
     /// The peer announced its settings; [`crate::http2::Connection::capacity`] may have changed.
     Settings,
-    /// The peer takes no further streams and will end the connection. The streams that it will not
-    /// answer fail next.
+    /// The peer accepts no further streams and will close the connection. Streams that it will not
+    /// process fail next.
     GoAway {
-        /// The last stream that may be answered.
+        /// The last stream that may be processed.
         last_stream: u32,
-        /// Why; NO_ERROR for an orderly end.
+        /// Reason; NO_ERROR for an orderly end.
         code: ErrorCode,
     },
 }
 
-// Errors of one stream, and of the connection as a whole.
+// Errors of a stream and of the connection.
 
-/// An error code of RST_STREAM and GOAWAY, known or not (RFC 9113, section 7).
+/// An error code of RST_STREAM or GOAWAY, known or not (RFC 9113, section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ErrorCode(pub u32);
 
 impl ErrorCode {
     /// Nothing went wrong.
     pub const NO_ERROR: ErrorCode = ErrorCode(0);
-    /// The peer broke a rule of the protocol.
+    /// The peer violated the protocol.
     pub const PROTOCOL_ERROR: ErrorCode = ErrorCode(1);
-    /// The peer sent more than a window allows, or made a window too large.
+    /// The peer exceeded a window, or made a window too large.
     pub const FLOW_CONTROL_ERROR: ErrorCode = ErrorCode(3);
-    /// A frame has a size that it must not have.
+    /// The size of a frame is invalid.
     pub const FRAME_SIZE_ERROR: ErrorCode = ErrorCode(6);
-    /// The stream was refused before anything was done with the request.
+    /// The stream was refused before its request was processed.
     pub const REFUSED_STREAM: ErrorCode = ErrorCode(7);
-    /// The stream is not wanted any more.
+    /// The stream is no longer needed.
     pub const CANCEL: ErrorCode = ErrorCode(8);
     /// Header fields could not be decompressed.
     pub const COMPRESSION_ERROR: ErrorCode = ErrorCode(9);
-    /// The peer makes too much work.
+    /// The peer causes excessive work.
     pub const ENHANCE_YOUR_CALM: ErrorCode = ErrorCode(11);
 
-    /// The name in RFC 9113, section 7; `None` for a code that it does not list.
+    /// Returns the name in RFC 9113, section 7; `None` for a code that it does not list.
     pub fn name(self) -> Option<&'static str> {
         const NAMES: [&str; 14] = [
             "NO_ERROR",
@@ -145,38 +144,38 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// Why the connection cannot be used any further. A GOAWAY frame with [`ConnectionError::code`] has
-/// been put to the output.
+/// Why the connection can no longer be used. A GOAWAY frame with [`ConnectionError::code`] has been
+/// appended to the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConnectionError {
-    /// The peer answered in HTTP/1: it does not speak HTTP/2 on this port.
+    /// The peer responded in HTTP/1: it does not speak HTTP/2 on this port.
     NotHttp2,
     /// The first frame is not SETTINGS (RFC 9113, section 3.4).
     NoSettings,
-    /// A frame is larger than we accept, or has a length that its type cannot have.
+    /// A frame exceeds our limit, or its length is invalid for its type.
     FrameSize,
-    /// A frame came on a stream that its type cannot be sent on, or that was never opened.
+    /// A frame arrived on a stream that is invalid for its type or was never opened.
     Stream,
-    /// The frames of a header block do not follow one another (section 6.10).
+    /// The frames of a header block are not consecutive (section 6.10).
     Continuation,
-    /// The peer pushed a response although push is switched off.
+    /// The peer pushed a response although push is disabled.
     Push,
     /// The padding is longer than the frame.
     Padding,
-    /// The peer announced a setting with a value that it cannot have.
+    /// A setting has an invalid value.
     Setting,
-    /// The peer sent more than a window allows, or made a window too large.
+    /// The peer exceeded a window, or made a window too large.
     FlowControl,
-    /// The peer enlarged a window by nothing (section 6.9).
+    /// The peer enlarged a window by zero (section 6.9).
     NoIncrement,
     /// A header block cannot be decompressed.
     Compression,
-    /// Header blocks, or the answers that the peer provokes, exceed our limits.
+    /// Header blocks, or responses provoked by the peer, exceed our limits.
     Flood,
 }
 
 impl ConnectionError {
-    /// The code that is sent to the peer.
+    /// Returns the code to send to the peer.
     pub fn code(self) -> ErrorCode {
         match self {
             ConnectionError::FrameSize => ErrorCode::FRAME_SIZE_ERROR,
@@ -209,43 +208,43 @@ impl fmt::Display for ConnectionError {
 
 impl std::error::Error for ConnectionError {}
 
-/// Why one stream ended without a whole response. The connection goes on.
+/// Why a stream ended without a complete response. The connection continues.
 ///
-/// The counts' classes that they belong to: `Reset` is `h2.rst-stream`, `Refused` is `h2.refused`,
-/// `GoAway` is `h2.goaway`, `Length` and `LengthConflict` are `protocol.length`, `Status` is
-/// `protocol.status-line`, `Header` and `Order` are `protocol.header`, `Window` and
-/// `NoIncrement` are `h2.protocol`.
+/// Corresponding error classes: `Reset` is `h2.rst-stream`, `Refused` is `h2.refused`, `GoAway` is
+/// `h2.goaway`, `Length` and `LengthConflict` are `protocol.length`, `Status` is
+/// `protocol.status-line`, `Header` and `Order` are `protocol.header`, `Window` and `NoIncrement`
+/// are `h2.protocol`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StreamError {
     /// The peer reset the stream with this code.
     Reset(ErrorCode),
-    /// The peer reset the stream and says that it did nothing with the request (REFUSED_STREAM).
+    /// The peer reset the stream and did not process the request (REFUSED_STREAM).
     Refused,
-    /// The peer ended the connection with this code and says that it did nothing with the request:
-    /// its stream is behind the last one that will be answered. Kept apart from `Refused`, because
-    /// a server that goes away and one that is overloaded are different findings.
+    /// The peer closed the connection with this code and did not process the request: its stream is
+    /// beyond the last one that will be processed. Distinct from `Refused`, because a server that
+    /// goes away and one that is overloaded are different findings.
     GoAway(ErrorCode),
-    /// The body is longer or shorter than Content-Length says, or there is one where none can be.
+    /// The body does not match Content-Length, or exists where none is allowed.
     Length,
-    /// Content-Length was given twice with different values.
+    /// Content-Length occurs twice with different values.
     LengthConflict,
-    /// `:status` is missing, repeated, or no number from 100 to 999.
+    /// `:status` is missing, repeated, or not a number from 100 to 999.
     Status,
-    /// A field is malformed: an upper-case name, a pseudo-header field behind others or of
-    /// requests, a field of HTTP/1 connections, an unreadable Content-Length (RFC 9113, section
-    /// 8.2).
+    /// A field is malformed: an uppercase name, a pseudo-header field after others or from
+    /// requests, a connection-specific field of HTTP/1, or an unreadable Content-Length (RFC 9113,
+    /// section 8.2).
     Header,
-    /// Frames came in an order that makes no response: a body before the head, trailers that do not
-    /// end the stream, an interim response that does, or 101 (RFC 9113, sections 8.1 and 8.6).
+    /// The order of frames is invalid: a body before the head, trailers that do not end the stream,
+    /// an interim response that does, or 101 (RFC 9113, sections 8.1 and 8.6).
     Order,
-    /// WINDOW_UPDATE beyond the largest window (RFC 9113, section 6.9.1).
+    /// WINDOW_UPDATE beyond the maximum window (RFC 9113, section 6.9.1).
     Window,
-    /// WINDOW_UPDATE by nothing (RFC 9113, section 6.9).
+    /// WINDOW_UPDATE by zero (RFC 9113, section 6.9).
     NoIncrement,
 }
 
 impl StreamError {
-    /// The code with which we reset the stream; `None` if the peer ended it.
+    /// Returns the code with which we reset the stream; `None` if the peer ended it.
     pub fn code(self) -> Option<ErrorCode> {
         match self {
             StreamError::Reset(_) | StreamError::Refused | StreamError::GoAway(_) => None,
@@ -283,7 +282,7 @@ impl fmt::Display for StreamError {
 
 impl std::error::Error for StreamError {}
 
-/// What reading a block or a frame can end with.
+/// Error from reading a block or frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     Connection(ConnectionError),

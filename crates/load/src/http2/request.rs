@@ -1,7 +1,7 @@
-//! A request, encoded once and sent on as many streams as wanted: only the stream's identifier is
-//! written into the copy.
+//! A request, encoded once and sent on any number of streams; only the stream ID is written into
+//! each copy.
 //!
-//! It decides what is on the wire; what may be asked for at all is decided by the rules of
+//! Decides what is on the wire; which requests are allowed at all is decided by the rules of
 //! [`crate::http1`]. Start at [`Request::new`].
 
 use super::frame::{HEAD_BYTES, Head, MIN_MAX_FRAME_BYTES, flag, kind};
@@ -10,13 +10,13 @@ use crate::http1::{MethodKind, RequestError, RequestParts, check};
 use std::io::Write;
 use std::sync::Arc;
 
-/// Bytes of the block in one frame: what every peer accepts, less room for one more in the first.
+/// Size of a block fragment: what every peer accepts, minus one byte of reserve in the first.
 const FRAGMENT_BYTES: usize = MIN_MAX_FRAME_BYTES as usize - 1;
 
-/// The scheme of the address that is asked for.
+/// Scheme of the requested URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Scheme {
-    /// Without encryption.
+    /// Unencrypted.
     #[default]
     Http,
     /// Over TLS.
@@ -32,7 +32,7 @@ impl Scheme {
     }
 }
 
-/// A request as it is sent.
+/// An encoded request.
 ///
 /// ```
 /// use speedwell_load::http1::RequestParts;
@@ -53,33 +53,33 @@ impl Scheme {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// The header block, cut into frames of stream 0.
+    /// The header block, split into frames with stream ID 0.
     head: Vec<u8>,
     body: Arc<Vec<u8>>,
     method: MethodKind,
 }
 
 impl Request {
-    /// Checks the parts and encodes them. Of [`RequestParts`] the version and the wish for the
-    /// connection mean nothing here.
+    /// Checks and encodes the parts. Ignores the version and the connection option of
+    /// [`RequestParts`].
     ///
-    /// Host becomes `:authority`, wherever it is given. Fields that speak of an HTTP/1 connection
-    /// (RFC 9113, section 8.2.2) are left out: Connection, Keep-Alive, Proxy-Connection, Upgrade,
-    /// HTTP2-Settings, and TE unless it says `trailers`.
+    /// Host becomes `:authority`, wherever it is given. Connection-specific fields of HTTP/1 (RFC
+    /// 9113, section 8.2.2) are omitted: Connection, Keep-Alive, Proxy-Connection, Upgrade,
+    /// HTTP2-Settings, and TE unless its value is `trailers`.
     ///
     /// # Errors
-    /// A part would not be read as what it is meant to be, or asks a proxy.
+    /// Fails if a part is invalid or the request is for a proxy.
     pub fn new(parts: &RequestParts, scheme: Scheme) -> Result<Request, RequestError> {
         let mut request = Request::default();
         request.render(parts, scheme)?;
         Ok(request)
     }
 
-    /// As [`Request::new`], in the place of this request. Its memory is used again, unless a stream
-    /// still sends the body that it had.
+    /// Same as [`Request::new`], but replaces this request and reuses its memory, unless a stream
+    /// is still sending its body.
     ///
     /// # Errors
-    /// As [`Request::new`]; this request is as it was then.
+    /// See [`Request::new`]; on failure, this request is unchanged.
     pub fn render(&mut self, parts: &RequestParts, scheme: Scheme) -> Result<(), RequestError> {
         check(parts)?;
         let is_connect = parts.method == "CONNECT";
@@ -102,7 +102,7 @@ impl Request {
         Ok(())
     }
 
-    /// Puts heads of frames before the fragments of the block, which begins behind room for one.
+    /// Inserts frame heads before the fragments of the block, which starts after room for one.
     fn cut_into_frames(&mut self) {
         let block_bytes = self.head.len() - HEAD_BYTES;
         let fragments = block_bytes.div_ceil(FRAGMENT_BYTES).max(1);
@@ -138,7 +138,7 @@ impl Request {
         &self.body
     }
 
-    /// The kind of request that responses answer.
+    /// Kind of method, which determines how the response is framed.
     pub fn method(&self) -> MethodKind {
         self.method
     }
@@ -147,7 +147,7 @@ impl Request {
         Arc::clone(&self.body)
     }
 
-    /// Appends the frames of the head for a stream. `resets_table` begins the block with the news
+    /// Appends the head's frames for a stream. With `resets_table`, the block starts by announcing
     /// that no table is used (RFC 7541, section 4.2).
     #[inline]
     pub(super) fn push_head(&self, out: &mut Vec<u8>, stream: u32, resets_table: bool) {
@@ -168,12 +168,13 @@ impl Request {
     }
 }
 
-/// Appends the header block: pseudo-header fields first (RFC 9113, section 8.3).
+/// Appends the header block, pseudo-header fields first (RFC 9113, section 8.3).
 fn push_block(out: &mut Vec<u8>, parts: &RequestParts, scheme: Scheme) {
     let host = parts.values("host").next().unwrap_or(parts.host.as_bytes());
     encode_field(out, b":method", parts.method.as_bytes());
     if parts.method == "CONNECT" {
-        // Section 8.5: the target takes the place of the authority, and nothing else is said.
+        // The target takes the place of the authority; other pseudo-header fields are omitted
+        // (section 8.5).
         encode_field(out, b":authority", parts.target.as_bytes());
     } else {
         encode_field(out, b":scheme", scheme.name());
@@ -190,14 +191,15 @@ fn push_block(out: &mut Vec<u8>, parts: &RequestParts, scheme: Scheme) {
     {
         let mut digits = [0; 20];
         let mut rest = &mut digits[..];
-        // A usize has 20 digits at most, and writing to a slice fails for no other reason.
+        // A usize has at most 20 digits, and writing to a slice cannot fail otherwise.
         let _ = write!(rest, "{length}");
         let left = rest.len();
         encode_field(out, b"content-length", &digits[..20 - left]);
     }
 }
 
-/// Whether a field speaks of an HTTP/1 connection, or has a pseudo-header field in its place.
+/// Whether a field is omitted: it is specific to HTTP/1 connections, or a pseudo-header field
+/// replaces it.
 pub(crate) fn is_left_out(name: &str, value: &[u8]) -> bool {
     const NAMES: [&str; 6] = [
         "connection",

@@ -1,9 +1,9 @@
 //! The open streams of a connection.
 //!
-//! They lie in places that are used again. A place is found from a stream's identifier by open
-//! addressing with linear probing (Robin Hood hashing: Celis, Larson and Munro, 1985): identifiers
-//! count up by two, so half of one is as good as a hash value, and most lie where they belong. One
-//! stream that stays open for long while millions pass it costs a step now and then, and no memory.
+//! Streams are stored in reusable slots. A slot is found from the stream ID by open addressing with
+//! linear probing (Robin Hood hashing; Celis, Larson and Munro 1985): IDs increase by two, so half
+//! an ID is as good as a hash value, and most entries are at their home position. One stream that
+//! stays open while millions pass costs an occasional probe and no memory.
 
 use crate::http1::{MethodKind, Phase, Summary};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ struct Address {
 pub(super) struct Streams {
     places: Vec<Stream>,
     free: Vec<u32>,
-    /// A power of two of them, at most half in use.
+    /// The length is a power of two; at most half are in use.
     addresses: Vec<Address>,
     open: usize,
 }
@@ -46,7 +46,7 @@ impl Streams {
         (at + 1) & (self.addresses.len() - 1)
     }
 
-    /// Takes a stream whose identifier is not in use; gives its place.
+    /// Inserts a stream whose ID is not in use; returns its slot.
     #[inline]
     pub(super) fn insert(&mut self, stream: Stream) -> u32 {
         if (self.open + 1) * 2 > self.addresses.len() {
@@ -68,13 +68,14 @@ impl Streams {
         place
     }
 
-    /// How far from its home an address lies.
+    /// Distance of an entry from its home position.
     fn way(&self, at: usize) -> usize {
         at.wrapping_sub(self.home(self.addresses[at].id)) & (self.addresses.len() - 1)
     }
 
-    /// Whoever is farther from home stays. So a search may end at the first that is nearer to its
-    /// home than what is searched for would be, and a gap is closed at the first that is at home.
+    /// Inserts an entry; the one farther from home keeps its position. A lookup may therefore stop
+    /// at an entry nearer to its home than the searched one would be, and closing a gap may stop at
+    /// an entry that is at home.
     fn enter(&mut self, mut address: Address) {
         let mut at = self.home(address.id);
         let mut way = 0;
@@ -102,7 +103,7 @@ impl Streams {
     fn address(&self, id: u32) -> Option<usize> {
         let mut at = self.home(id);
         let mut way = 0;
-        // At least half of the addresses are free, so the search ends.
+        // Terminates because at least half of the entries are free.
         loop {
             match self.addresses[at].id {
                 found if found == id => return Some(at),
@@ -114,7 +115,7 @@ impl Streams {
         }
     }
 
-    /// The place of an open stream.
+    /// Returns the slot of an open stream.
     #[inline]
     pub(super) fn find(&self, id: u32) -> Option<u32> {
         if id == 0 {
@@ -128,8 +129,8 @@ impl Streams {
         &mut self.places[place as usize]
     }
 
-    /// Linear in the open streams: callers ask by token when a time limit passed or the connection
-    /// was lost, not for every response.
+    /// Takes time linear in the open streams: used after a timeout or a lost connection, not for
+    /// every response.
     pub(super) fn find_token(&self, token: u32) -> Option<(u32, &Stream)> {
         self.iter().find(|(_, stream)| stream.token == token)
     }
@@ -144,7 +145,7 @@ impl Streams {
         numbered.filter(|(_, stream)| stream.id != 0)
     }
 
-    /// Frees the place of an open stream.
+    /// Frees the slot of an open stream.
     #[inline]
     pub(super) fn remove(&mut self, place: u32) {
         let stream = &mut self.places[place as usize];
@@ -157,7 +158,7 @@ impl Streams {
         }
     }
 
-    /// Frees an address and moves those behind it nearer to their homes.
+    /// Frees an entry and moves those after it nearer to their homes.
     fn close_gap(&mut self, mut gap: usize) {
         loop {
             let next = self.after(gap);
@@ -172,35 +173,35 @@ impl Streams {
     }
 }
 
-// One stream: what is known of its response, and what is left of its request.
+// A stream: the state of its response, and the rest of its request.
 
-/// A body of which something is still to be sent.
+/// A partially sent body.
 #[derive(Debug)]
 pub(super) struct Upload {
     pub(super) body: Arc<Vec<u8>>,
-    /// The first byte that has not been put to the output.
+    /// The first byte that has not been appended to the output.
     pub(super) at: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct Stream {
-    /// The stream's identifier; 0 if the place is free.
+    /// Stream ID; 0 if the slot is free.
     pub(super) id: u32,
-    /// What the caller calls it.
+    /// The caller's name for the stream.
     pub(super) token: u32,
     pub(super) method: MethodKind,
     pub(super) phase: Phase,
-    /// What the body must be long, if that was said and means anything.
+    /// Required body length, if announced and meaningful.
     pub(super) content_length: Option<u64>,
-    /// The response has no body whatever its fields say (RFC 9110, section 6.4.1).
+    /// Whether the response has no body whatever its fields say (RFC 9110, section 6.4.1).
     pub(super) is_bodiless: bool,
     pub(super) summary: Summary,
-    /// Bytes of DATA that arrived since the last WINDOW_UPDATE.
+    /// DATA bytes received since the last WINDOW_UPDATE.
     pub(super) uncredited: u32,
-    /// Bytes that the peer takes; below zero after it made its window smaller.
+    /// Bytes that the peer accepts; negative after it reduced its window.
     pub(super) send_window: i64,
     pub(super) upload: Option<Upload>,
-    /// It waits in the queue of uploads.
+    /// Whether it is in the queue of uploads.
     pub(super) is_queued: bool,
 }
 
@@ -221,7 +222,7 @@ impl Stream {
         }
     }
 
-    /// The final head is complete.
+    /// Handles the completed final head.
     pub(super) fn begin_body(&mut self, status: u16, content_length: Option<u64>) {
         self.phase = Phase::Body;
         self.summary.status = status;
@@ -230,20 +231,20 @@ impl Stream {
         self.content_length = if self.is_bodiless {
             Some(0)
         } else if is_tunnel {
-            // RFC 9110, section 9.3.6: the field means nothing there.
+            // The field is meaningless there (RFC 9110, section 9.3.6).
             None
         } else {
             content_length
         };
     }
 
-    /// Whether the body may have got as long as it is.
+    /// Whether the body has not exceeded its length.
     pub(super) fn is_within_length(&self) -> bool {
         self.content_length
             .is_none_or(|length| self.summary.body_bytes <= length)
     }
 
-    /// Whether the body may end where it does.
+    /// Whether the body may end here.
     pub(super) fn is_at_length(&self) -> bool {
         self.content_length
             .is_none_or(|length| self.summary.body_bytes == length)
@@ -265,7 +266,7 @@ mod tests {
         let mut id = 1;
         for _ in 0..30_000 {
             let wanted = random.next_u32() % 200;
-            // Mostly the oldest go, some stay for very long.
+            // Usually the oldest streams are removed, but some stay very long.
             if known.len() > wanted as usize {
                 let skip = (random.next_u32() % 4) as usize * known.len() / 5;
                 let (gone, place) = known.iter().nth(skip).map(|(a, b)| (*a, *b)).unwrap();

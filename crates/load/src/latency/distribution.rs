@@ -1,5 +1,5 @@
-//! The times of one quantity, which cannot be mixed with those of another, and what is read out of
-//! them. Start reading at [`Distribution`]; [`Values`] holds the numbers.
+//! Recorded times of one quantity, typed so that quantities cannot be mixed, and the statistics
+//! read from them. Start at [`Distribution`]; [`Values`] holds the data.
 
 use hdrhistogram::Histogram;
 use std::borrow::Cow;
@@ -7,8 +7,8 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::OnceLock;
 
-/// Times of one kind. They are read as [`Values`], whatever they are the times of; only what is of the same kind can
-/// be added.
+/// Recorded times of one kind. All kinds can be read as [`Values`], but only times of the same kind
+/// can be merged.
 #[derive(Debug, Clone)]
 pub struct Distribution<K> {
     values: Values,
@@ -24,7 +24,7 @@ impl<K> Default for Distribution<K> {
     }
 }
 
-/// Two are equal when they hold the same values, as far as a histogram distinguishes values.
+/// Equal if both hold the same values at the resolution of the histogram.
 impl<K> PartialEq for Distribution<K> {
     fn eq(&self, other: &Distribution<K>) -> bool {
         self.values == other.values
@@ -49,7 +49,7 @@ impl<K> From<Values> for Distribution<K> {
 }
 
 impl<K: Kind> Distribution<K> {
-    /// An empty one.
+    /// Creates an empty distribution.
     pub fn new() -> Distribution<K> {
         Distribution::default()
     }
@@ -59,22 +59,22 @@ impl<K: Kind> Distribution<K> {
         self.values.record(ns);
     }
 
-    /// Adds a time that was not over yet: the true one is at least this long.
+    /// Adds the time of an unfinished request: a lower bound of the true time.
     pub fn record_lower_bound(&mut self, ns: u64) {
         self.values.record_lower_bound(ns);
     }
 
-    /// Adds several equal times.
+    /// Adds `count` equal times.
     pub(super) fn record_n(&mut self, ns: u64, count: u64) {
         self.values.record_n(ns, count);
     }
 
-    /// Adds all values of another thread or process. Order and grouping do not matter.
+    /// Merges the values of another thread or process. Order and grouping do not matter.
     pub fn merge(&mut self, other: &Distribution<K>) {
         self.values.merge(&other.values);
     }
 
-    /// Empties it and keeps its memory, for snapshots that swap two.
+    /// Clears the values but keeps the allocated memory, for snapshots that swap two distributions.
     pub fn clear(&mut self) {
         self.values.clear();
     }
@@ -82,7 +82,7 @@ impl<K: Kind> Distribution<K> {
 
 /// A quantity in nanoseconds.
 pub trait Kind {
-    /// The name in files, which never changes.
+    /// Stable name in files.
     const NAME: &'static str;
 }
 
@@ -99,45 +99,48 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// From sending a request to the last byte of its answer: what the server and the network took.
+    /// From sending a request to the last byte of its response: the time of server and network.
     Service = "service";
-    /// From sending a request to the first byte of its answer.
+    /// From sending a request to the first byte of its response.
     FirstByte = "first-byte";
-    /// From the intended start to the last byte: what a user would have waited. Open model only.
+    /// From the intended start to the last byte: the wait that a user would have had. Open model
+    /// only.
     Response = "response";
-    /// As [`Response`], less what the generator itself was late by: what it would have been, had the request been
-    /// sent in time. Together with [`Response`] it encloses what a user would have waited.
+    /// [`Response`] minus the generator's own lag, i.e. the response time of a request sent on
+    /// time. Together they bound the wait that a user would have had.
     Punctual = "punctual";
     /// From the intended start to sending.
     Lag = "lag";
     /// The part of the lag that busy connections do not explain: the generator itself was late.
     OwnLag = "own-lag";
-    /// From the attempt to connect to a usable connection, with TLS where it was asked for.
+    /// From starting to connect to a usable connection, including TLS if requested.
     Connect = "connect";
 }
 
-// Values: what was recorded, with exact count, sum, least and greatest value beside it.
+// Values: recorded times with exact count, sum, minimum and maximum.
 
-/// The longest time that has a place in the histogram: one hour.
+/// Upper limit of the histogram: one hour.
 pub const HIGHEST_NS: u64 = 3_600_000_000_000;
 
-/// Digits that any value keeps, so that a quantile is at most 0.1 % off.
+/// Significant digits of a recorded value: a quantile is off by at most 0.1 %.
 const DIGITS: u8 = 3;
 
-/// So many times are kept one by one before a histogram takes them. It is 270 kB long, and making, adding up, reading
-/// and emptying it costs as much for the few times of a short interval as for millions.
+/// Number of times kept individually before a histogram is used. A histogram takes 270 kB, and
+/// creating, merging, reading or clearing it costs as much for the few times of a short interval as
+/// for millions.
 const EARLY: usize = 2048;
 
-/// A quantile that times without an end can move by less than this is reported without the mark of a lower bound.
+/// If unfinished requests could shift a quantile by less than this factor, it is not marked as a
+/// lower bound.
 const SAME_FIGURE: f64 = 1.01;
 
-/// Times in nanoseconds, of which reading does not need to know what they are the times of. They take 16 kB while they
-/// are few, and then 270 kB however many they are.
+/// Recorded times in nanoseconds, regardless of the quantity. They take 16 kB while they are few,
+/// and then 270 kB for any number.
 #[derive(Debug, Clone)]
 pub struct Values {
-    /// Every time with a place in the histogram while they are few. The histogram is empty until then.
+    /// All times within range while they are few. The histogram is empty until then.
     early: Vec<u64>,
-    /// Made when it is needed, and kept.
+    /// Created on demand, then kept.
     histogram: Option<Histogram<u64>>,
     moments: Moments,
     beyond: u64,
@@ -145,7 +148,7 @@ pub struct Values {
     least_lower_bound_ns: u64,
 }
 
-/// Sums as whole numbers: they do not depend on the order in which they were added up.
+/// Integer sums, independent of the order of addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Moments {
     least_ns: u64,
@@ -163,7 +166,7 @@ impl Moments {
     };
 }
 
-/// Everything that times consist of, for files.
+/// All components of recorded times, for files.
 pub(super) struct Stored {
     pub histogram: Histogram<u64>,
     pub least_ns: u64,
@@ -188,19 +191,19 @@ impl Default for Values {
     }
 }
 
-/// An empty histogram.
+/// Creates an empty histogram.
 fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, HIGHEST_NS, DIGITS)
         .unwrap_or_else(|_| unreachable!("1 ns to 1 h with 3 digits is a legal histogram"))
 }
 
-/// A histogram in which nothing is ever recorded: where the bins lie.
+/// An always empty histogram, used to look up bin boundaries.
 fn ruler() -> &'static Histogram<u64> {
     static RULER: OnceLock<Histogram<u64>> = OnceLock::new();
     RULER.get_or_init(histogram)
 }
 
-/// Two are equal when they hold the same values, as far as a histogram distinguishes values.
+/// Equal if both hold the same values at the resolution of the histogram.
 impl PartialEq for Values {
     fn eq(&self, other: &Values) -> bool {
         self.moments == other.moments
@@ -225,7 +228,8 @@ impl Values {
         }
     }
 
-    /// What was stored; `None` if its histogram is coarser or does not fit into ours.
+    /// Restores stored times; `None` if the histogram has another precision or does not fit into
+    /// ours.
     pub(super) fn restore(stored: Stored) -> Option<Values> {
         let mut restored = Values::default();
         if stored.histogram.sigfig() != DIGITS {
@@ -250,14 +254,14 @@ impl Values {
         self.record_n(ns, 1);
     }
 
-    /// Adds a time that was not over yet: the true one is at least this long.
+    /// Adds the time of an unfinished request: a lower bound of the true time.
     pub(super) fn record_lower_bound(&mut self, ns: u64) {
         self.lower_bounds += 1;
         self.least_lower_bound_ns = self.least_lower_bound_ns.min(ns);
         self.record_n(ns, 1);
     }
 
-    /// Adds several equal times.
+    /// Adds `count` equal times.
     pub(super) fn record_n(&mut self, ns: u64, count: u64) {
         let moments = &mut self.moments;
         moments.least_ns = moments.least_ns.min(ns);
@@ -273,7 +277,7 @@ impl Values {
         }
     }
 
-    /// Finds a place for several equal times, none of which is beyond the range.
+    /// Stores `count` equal times, which must be within range.
     fn place(&mut self, ns: u64, count: u64) {
         if count == 1 && self.early.len() < EARLY && self.recorded_in_histogram() == 0 {
             self.early.push(ns);
@@ -288,7 +292,7 @@ impl Values {
         self.histogram.as_ref().map_or(0, Histogram::len)
     }
 
-    /// Moves the times that were kept one by one to the histogram.
+    /// Moves the individually kept times into the histogram.
     fn leave_early(&mut self) -> &mut Histogram<u64> {
         let histogram = self.histogram.get_or_insert_with(histogram);
         for ns in self.early.drain(..) {
@@ -299,7 +303,7 @@ impl Values {
         histogram
     }
 
-    /// All values with a place in a histogram, in one.
+    /// Returns all values within range as one histogram.
     pub(super) fn histogram(&self) -> Cow<'_, Histogram<u64>> {
         if self.early.is_empty() {
             Cow::Borrowed(self.histogram.as_ref().unwrap_or(ruler()))
@@ -310,7 +314,8 @@ impl Values {
         }
     }
 
-    /// The greatest value of every bin of the histogram that holds any, and how many it holds, in ascending order.
+    /// Iterates over the non-empty histogram bins in ascending order: the largest value of each and
+    /// its count.
     pub(super) fn recorded(&self) -> Box<dyn Iterator<Item = (u64, u64)> + '_> {
         if let Some(histogram) = self.histogram.as_ref().filter(|all| !all.is_empty()) {
             let bins = histogram.iter_recorded();
@@ -324,12 +329,12 @@ impl Values {
         Box::new(bins.into_iter())
     }
 
-    /// The least value of the bin that holds this one.
+    /// Returns the smallest value of the bin that contains `ns`.
     pub(super) fn least_of_bin(ns: u64) -> u64 {
         ruler().lowest_equivalent(ns)
     }
 
-    /// Adds all values of another thread or process. Order and grouping do not matter.
+    /// Merges the values of another thread or process. Order and grouping do not matter.
     pub(super) fn merge(&mut self, other: &Values) {
         if other.count() == 0 {
             return;
@@ -351,7 +356,7 @@ impl Values {
         self.least_lower_bound_ns = self.least_lower_bound_ns.min(other.least_lower_bound_ns);
     }
 
-    /// Empties it and keeps its memory, for snapshots that swap two.
+    /// Clears the values but keeps the allocated memory, for snapshots that swap two of them.
     pub(super) fn clear(&mut self) {
         if self.count() == 0 {
             return;
@@ -366,32 +371,33 @@ impl Values {
         self.least_lower_bound_ns = u64::MAX;
     }
 
-    /// Values in all, with those beyond the range.
+    /// Number of values, including those beyond the range.
     pub fn count(&self) -> u64 {
         self.recorded_in_histogram() + self.early.len() as u64 + self.beyond
     }
 
-    /// Values above [`HIGHEST_NS`]. They take part in everything but their exact place.
+    /// Number of values above [`HIGHEST_NS`]. They count in all statistics, but not at their exact
+    /// position.
     pub fn beyond(&self) -> u64 {
         self.beyond
     }
 
-    /// Values that were not over yet when they were recorded.
+    /// Number of values that are lower bounds, from unfinished requests.
     pub fn lower_bounds(&self) -> u64 {
         self.lower_bounds
     }
 
-    /// The shortest time, exactly.
+    /// The exact minimum.
     pub fn least_ns(&self) -> Option<u64> {
         (self.count() > 0).then_some(self.moments.least_ns)
     }
 
-    /// The longest time, exactly.
+    /// The exact maximum.
     pub fn greatest_ns(&self) -> Option<u64> {
         (self.count() > 0).then_some(self.moments.greatest_ns)
     }
 
-    /// The sum of all times in nanoseconds, exactly.
+    /// The exact sum of all times in nanoseconds.
     pub fn sum_ns(&self) -> u128 {
         self.moments.sum
     }
@@ -401,15 +407,15 @@ impl Values {
         (self.count() > 0).then(|| self.moments.sum as f64 / self.count() as f64)
     }
 
-    /// The standard deviation of a sample (n - 1) in nanoseconds; needs two values.
+    /// Sample standard deviation (n - 1) in nanoseconds; `None` for fewer than two values.
     pub fn standard_deviation_ns(&self) -> Option<f64> {
         if self.count() < 2 {
             return None;
         }
         let count = self.count() as f64;
         let Moments { sum, squares, .. } = self.moments;
-        // n * squares - sum^2 cancels in floating point, so it is done in whole numbers while they
-        // fit, which they do up to ten million values of ten seconds.
+        // n * squares - sum^2 suffers from cancellation in floating point, so use integers while
+        // they fit: up to ten million values of ten seconds.
         let exact = squares
             .checked_mul(u128::from(self.count()))
             .zip(sum.checked_mul(sum));
@@ -420,17 +426,18 @@ impl Values {
         Some((spread / count / (count - 1.0)).sqrt())
     }
 
-    /// The time that a share of the values does not exceed, in millionths: 990 000 is the 99th
-    /// percentile. It is the value of rank ceil(share * count), at most 0.1 % too large.
+    /// The quantile of a share given in parts per million: 990 000 is the 99th percentile. It is
+    /// the value of rank ceil(share * count), at most 0.1 % too large.
     pub fn quantile(&self, ppm: u32) -> Option<Quantile> {
         self.quantiles(&[ppm]).into_iter().next().flatten()
     }
 
-    /// Several quantiles in one pass; `ppm` must ascend.
+    /// Computes several quantiles in one pass; `ppm` must be ascending.
     pub fn quantiles(&self, ppm: &[u32]) -> Vec<Option<Quantile>> {
         let ranks: Vec<Option<u64>> = ppm.iter().map(|share| self.rank(*share)).collect();
         let values = self.values_at(ranks.iter().flatten().copied());
-        // If every time without an end were longer than all others, a quantile would lie so many places higher.
+        // Worst case: all unfinished requests would have taken longer than all others, so the
+        // quantile lies that many ranks higher.
         let moved = |rank: &u64| (rank + self.lower_bounds).min(self.count());
         let moved = match self.lower_bounds {
             0 => values.clone(),
@@ -446,7 +453,7 @@ impl Values {
             .collect()
     }
 
-    /// The values of ascending ranks; `None` for those beyond the range.
+    /// Returns the values of ascending ranks; `None` for those beyond the range.
     fn values_at(&self, ranks: impl Iterator<Item = u64>) -> Vec<Option<u64>> {
         let mut bins = self.recorded();
         let (mut passed, mut value_ns) = (0, 0);
@@ -464,7 +471,7 @@ impl Values {
             .collect()
     }
 
-    /// The rank of a share: at least the first value, at most the last.
+    /// Converts a share to a rank between 1 and the number of values.
     fn rank(&self, ppm: u32) -> Option<u64> {
         let product = u128::from(self.count()) * u128::from(ppm.min(1_000_000));
         let rank = product.div_ceil(1_000_000) as u64;
@@ -480,12 +487,13 @@ impl Values {
         let is_last = rank == self.count();
         let ns = match value_ns {
             _ if is_last => greatest_ns,
-            // The bin's end may lie outside of what was recorded.
+            // The end of the bin may lie outside the recorded range.
             Some(ns) => ns.clamp(least_ns, greatest_ns),
             None => HIGHEST_NS,
         };
         let has_no_place = value_ns.is_none() && !is_last;
-        // Times without an end that lie higher change nothing here, nor do a few lower ones among many like this.
+        // Unfinished requests that lie above this value do not change it, nor do a few below it
+        // among many similar values.
         let is_beyond = rank + self.lower_bounds > self.count();
         let moves =
             is_beyond || moved_ns.is_none_or(|moved| moved as f64 > ns as f64 * SAME_FIGURE);
@@ -496,32 +504,32 @@ impl Values {
     }
 }
 
-// Quantiles, the table of percentages of ab, and the bins for pictures and other programs.
+// Quantiles, the percentage table of ab, and bins for charts and other programs.
 
-/// A time that a share of the values does not exceed.
+/// A time that a given share of the values does not exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quantile {
     /// In nanoseconds.
     pub ns: u64,
-    /// The true value may be longer: at this place there are requests without an end, or values
-    /// beyond the range.
+    /// Whether the true value may be higher because of unfinished requests or values beyond the
+    /// range.
     pub is_lower_bound: bool,
 }
 
-/// The rows that ab prints.
+/// The percentages that ab prints.
 pub const AB_PERCENTS: [u32; 9] = [50, 66, 75, 80, 90, 95, 98, 99, 100];
 
-/// One row of the table.
+/// One row of the percentage table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Served {
-    /// Of all requests.
+    /// Percentage of all requests.
     pub percent: u32,
-    /// They took at most this long.
+    /// Time within which they finished.
     pub within: Quantile,
 }
 
-/// The table for some percentages in ascending order; empty without values. Unlike ab's own rows,
-/// which lie one place too high, these are the quantiles of [`Values::quantile`].
+/// Returns the table for ascending percentages; empty without values. Unlike ab's rows, which are
+/// one rank too high, these are the quantiles of [`Values::quantile`].
 pub fn percentage_served(times: &Values, percents: &[u32]) -> Vec<Served> {
     let ppm: Vec<u32> = percents.iter().map(|percent| percent * 10_000).collect();
     percents
@@ -536,7 +544,7 @@ pub fn percentage_served(times: &Values, percents: &[u32]) -> Vec<Served> {
         .collect()
 }
 
-/// The table for every percentage from 0, the fastest request, to 100, the slowest.
+/// Returns the table for every percentage from 0, the fastest request, to 100, the slowest.
 pub fn every_percent(times: &Values) -> Vec<Served> {
     let percents: Vec<u32> = (0..=100).collect();
     percentage_served(times, &percents)
@@ -545,16 +553,17 @@ pub fn every_percent(times: &Values) -> Vec<Served> {
 /// Values that the histogram cannot distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bin {
-    /// The shortest time of the bin, in nanoseconds.
+    /// The smallest time of the bin, in nanoseconds.
     pub from_ns: u64,
-    /// The longest time of the bin, in nanoseconds.
+    /// The largest time of the bin, in nanoseconds.
     pub to_ns: u64,
-    /// Values in it; never 0.
+    /// Number of values; never 0.
     pub count: u64,
 }
 
 impl Values {
-    /// The bins that hold values, in ascending order. Values beyond [`super::HIGHEST_NS`] have no bin.
+    /// Iterates over the non-empty bins in ascending order. Values beyond [`super::HIGHEST_NS`]
+    /// have no bin.
     pub fn bins(&self) -> impl Iterator<Item = Bin> + '_ {
         self.recorded().map(|(to_ns, count)| Bin {
             from_ns: Values::least_of_bin(to_ns),
@@ -577,7 +586,7 @@ mod tests {
         let bins: Vec<Bin> = times.bins().collect();
         assert_eq!(bins.iter().map(|bin| bin.count).collect::<Vec<_>>(), [2, 1]);
         assert_eq!((bins[0].from_ns, bins[0].to_ns), (5, 5));
-        // Three digits: a bin near a million nanoseconds is narrower than a thousandth of it.
+        // Three digits: a bin near a million nanoseconds is narrower than a thousandth of that.
         assert!((bins[1].from_ns..=bins[1].to_ns).contains(&1_000_000));
         assert!(bins[1].to_ns - bins[1].from_ns < 1_000);
     }

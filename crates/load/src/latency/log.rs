@@ -1,5 +1,6 @@
-//! Times as they are written to files: histograms as interval logs of HdrHistogram (format 1.3: V2 payload, deflate,
-//! base64), which other programs read and write, and whole sets of times with serde.
+//! Serialization of times: histograms as HdrHistogram interval logs (format 1.3: V2 payload,
+//! deflate, base64), which other programs can read and write, and complete sets of times through
+//! serde.
 
 use super::distribution::Stored;
 use super::{ByOutcome, Distribution, Kind, Outcome, Timed, Values};
@@ -17,37 +18,37 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Readers show the greatest value of a line divided by this: nanoseconds become milliseconds.
+/// Readers divide the maximum of a line by this: nanoseconds become milliseconds.
 const MAX_DIVISOR: f64 = 1e6;
 
 /// Why a log cannot be written or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
-    /// A tag with a comma, a blank or a line break.
+    /// A tag contains a comma, a blank or a line break.
     #[error("the tag '{0}' has a character that a log does not allow")]
     Tag(String),
-    /// A line that is not one of a log.
+    /// A line does not belong to a histogram log.
     #[error("byte {0} does not begin a line of a histogram log")]
     Line(usize),
-    /// A payload that is no histogram.
+    /// A payload is not a histogram.
     #[error("cannot read the histogram '{tag}': {why}")]
     Payload {
-        /// The tag of its line, or nothing.
+        /// Tag of the line, or empty.
         tag: String,
-        /// What was found.
+        /// What is wrong with it.
         why: String,
     },
-    /// A histogram that could not be encoded.
+    /// A histogram cannot be encoded.
     #[error("cannot write the histogram '{tag}': {why}")]
     Write {
-        /// The tag of its line.
+        /// Tag of the line.
         tag: String,
-        /// What the encoder says.
+        /// Message of the encoder.
         why: String,
     },
 }
 
-/// A line to be written.
+/// A line to write.
 #[derive(Debug)]
 pub struct LogRow<'a> {
     tag: String,
@@ -59,8 +60,8 @@ pub struct LogRow<'a> {
 }
 
 impl<'a> LogRow<'a> {
-    /// The times of an interval that begins `start_ns` after the start of the load; `part` says
-    /// which they are, for instance the name of an outcome.
+    /// The times of an interval that starts `start_ns` after the start of the load. `part`
+    /// identifies the subset, for instance by the name of an outcome.
     pub fn new<K: Kind>(
         part: &str,
         start_ns: u64,
@@ -78,11 +79,11 @@ impl<'a> LogRow<'a> {
     }
 }
 
-/// Writes a log of a load that began `epoch_ms` after 1970. What the format has no place for is said
-/// in comments.
+/// Writes the log of a load that started at `epoch_ms` since the Unix epoch. Information that the
+/// format cannot express becomes comments.
 ///
 /// # Errors
-/// When a tag has a character that ends it.
+/// Fails if a tag contains an invalid character or a histogram cannot be encoded.
 pub fn write_log(epoch_ms: u64, rows: &[LogRow]) -> Result<String, LogError> {
     let mut text = Vec::new();
     let mut serializer = V2DeflateSerializer::new();
@@ -120,21 +121,21 @@ pub fn write_log(epoch_ms: u64, rows: &[LogRow]) -> Result<String, LogError> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// A line of a log.
+/// A parsed line of a log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Logged {
-    /// Its tag, if it has one.
+    /// Tag, if any.
     pub tag: Option<String>,
-    /// Its beginning, as the log has it: after the base time, or after 1970 without one.
+    /// Start as written in the log: relative to the base time, or to the Unix epoch without one.
     pub start: Duration,
-    /// Its length.
+    /// Length of the interval.
     pub length: Duration,
     histogram: Histogram<u64>,
 }
 
 impl Logged {
-    /// The values, each as exact as its bin, so the mean is too. What kind they are of is for the
-    /// caller to say; a value above an hour is counted as such.
+    /// The values, each with the resolution of its bin, and therefore also the mean. The caller
+    /// knows the quantity. Values above an hour are counted as beyond the range.
     pub fn times<K: Kind>(&self) -> Distribution<K> {
         let mut times = Distribution::new();
         for bin in self.histogram.iter_recorded() {
@@ -145,10 +146,10 @@ impl Logged {
     }
 }
 
-/// Reads a log, whoever wrote it. Comments are passed over.
+/// Reads a log written by any program. Skips comments.
 ///
 /// # Errors
-/// At the first line or payload that cannot be read.
+/// Fails at the first malformed line or payload.
 pub fn read_log(text: &str) -> Result<Vec<Logged>, LogError> {
     let mut found = Vec::new();
     for entry in IntervalLogIterator::new(text.as_bytes()) {
@@ -183,9 +184,9 @@ fn decode(payload: &str) -> Result<Histogram<u64>, String> {
         .map_err(|error| error.to_string())
 }
 
-// Serde, without loss: the histogram as a V2 payload, sums as text.
+// Lossless serde: the histogram as a V2 payload, the sums as text.
 
-/// The stored form. Sums outgrow the numbers of most formats.
+/// The stored form. The sums exceed the number range of most formats.
 #[derive(Serialize, Deserialize)]
 struct Record {
     histogram: String,

@@ -1,9 +1,9 @@
-//! How long requests took, and what may be said about it.
+//! Latency of requests, and how far it can be trusted.
 //!
-//! Every quantity has a type of its own, so the time since a request was sent and the time since it
-//! was due cannot be added to one histogram, and a closed load has no response time to ask for.
-//! What a histogram cannot hold is counted beside it. Start reading at [`Distribution`], then
-//! [`ClosedLatency`] and [`OpenLatency`], which record, then [`OpenVerdict`], which judges.
+//! Each quantity has its own type: the time since a request was sent and the time since it was due
+//! cannot end up in one histogram, and a closed load has no response time to ask for. Values that a
+//! histogram cannot hold are counted separately. Start at [`Distribution`], then [`ClosedLatency`]
+//! and [`OpenLatency`], which record, and [`OpenVerdict`], which judges.
 
 mod distribution;
 mod log;
@@ -17,28 +17,28 @@ pub use log::{LogError, LogRow, Logged, read_log, write_log};
 use crate::outcomes::ErrorClass;
 use serde::{Deserialize, Serialize};
 
-// Latencies apart by what became of the request.
+// Latency by outcome of the request.
 
-/// What became of a request whose times are recorded.
+/// Outcome of a request whose times are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// Answered well.
+    /// Successful response.
     Ok,
-    /// Failed in some way.
+    /// Failed.
     Failed(ErrorClass),
-    /// Still without an end when the load ended; its times are lower bounds.
+    /// Still in flight when the load ended; its times are lower bounds.
     InFlight,
-    /// Given up by the client; its times are lower bounds.
+    /// Cancelled by the client; its times are lower bounds.
     Cancelled,
     /// Due but never sent; its response time is a lower bound.
     Unsent,
 }
 
-/// Places for every outcome: those of [`Outcome`] besides the classes are four.
+/// Number of outcomes: the error classes and the four other variants of [`Outcome`].
 const PLACES: usize = ErrorClass::COUNT + 4;
 
 impl Outcome {
-    /// The name in files, the same as in [`crate::outcomes::OutcomeCounts::rows`].
+    /// Stable name in files, the same as in [`crate::outcomes::OutcomeCounts::rows`].
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Ok => "ok",
@@ -49,12 +49,12 @@ impl Outcome {
         }
     }
 
-    /// The outcome with this name.
+    /// Finds an outcome by name.
     pub fn from_name(name: &str) -> Option<Outcome> {
         Outcome::every().find(|outcome| outcome.name() == name)
     }
 
-    /// Whether the request has come to an end, so that its times are whole.
+    /// Whether the request has ended, so that its times are complete.
     pub fn is_over(self) -> bool {
         matches!(self, Outcome::Ok | Outcome::Failed(_))
     }
@@ -77,17 +77,17 @@ impl Outcome {
     }
 }
 
-/// A set of distributions that is kept for each outcome.
+/// A set of distributions kept per outcome.
 pub trait Timed: Default {
     /// Adds another set.
     fn merge(&mut self, other: &Self);
 
-    /// Empties it and keeps its memory.
+    /// Clears the set but keeps the allocated memory.
     fn clear(&mut self);
 }
 
-/// One set per outcome. That of good answers is there from the start; any other is made when its
-/// outcome first happens, once in a load, and never again.
+/// One set per outcome. The set of successful responses always exists; any other is allocated when
+/// its outcome first occurs, at most once per load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ByOutcome<T> {
     sets: [Option<Box<T>>; PLACES],
@@ -102,23 +102,23 @@ impl<T: Timed> Default for ByOutcome<T> {
 }
 
 impl<T: Timed> ByOutcome<T> {
-    /// The set of an outcome, if it happened.
+    /// Returns the set of an outcome, if it occurred.
     pub fn get(&self, outcome: Outcome) -> Option<&T> {
         self.sets[outcome.place()].as_deref()
     }
 
-    /// The set of good answers.
+    /// The set of successful responses.
     pub fn ok(&self) -> &T {
         self.get(Outcome::Ok)
             .unwrap_or_else(|| unreachable!("the set of good answers is there from the start"))
     }
 
-    /// The outcomes that happened, with their sets, in a fixed order.
+    /// Iterates over the outcomes that occurred and their sets, in a fixed order.
     pub fn iter(&self) -> impl Iterator<Item = (Outcome, &T)> {
         Outcome::every().filter_map(|outcome| Some((outcome, self.get(outcome)?)))
     }
 
-    /// All outcomes in one set.
+    /// Merges all outcomes into one set.
     pub fn merged(&self) -> T {
         let mut all = T::default();
         self.iter().for_each(|(_, set)| all.merge(set));
@@ -129,7 +129,7 @@ impl<T: Timed> ByOutcome<T> {
         self.sets[outcome.place()].get_or_insert_default()
     }
 
-    /// Empties every set and keeps its memory.
+    /// Clears every set but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.sets.iter_mut().flatten().for_each(|set| set.clear());
     }
@@ -142,20 +142,20 @@ impl<T: Timed> ByOutcome<T> {
     }
 }
 
-// A closed load records service times, and nothing that pretends to know more.
+// A closed load records service times only.
 
-/// The times of one request that was sent, in nanoseconds from the start of the load.
+/// Timestamps of one sent request, in nanoseconds since the start of the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
-    /// When it was sent.
+    /// When the request was sent.
     pub sent_ns: u64,
-    /// When the first byte of its answer came.
+    /// When the first byte of its response arrived.
     pub first_byte_ns: Option<u64>,
-    /// When it ended, or when the load did.
+    /// When the request, or the load, ended.
     pub end_ns: u64,
 }
 
-/// Times from sending on.
+/// Times since sending.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ServiceTimes {
     /// To the last byte.
@@ -190,7 +190,7 @@ impl ServiceTimes {
     }
 }
 
-/// Records a time that is a lower bound unless the request is over.
+/// Records a time, as a lower bound if the request has not ended.
 fn record<K: Kind>(times: &mut Distribution<K>, outcome: Outcome, ns: u64) {
     if outcome.is_over() {
         times.record(ns)
@@ -199,12 +199,12 @@ fn record<K: Kind>(times: &mut Distribution<K>, outcome: Outcome, ns: u64) {
     }
 }
 
-/// Latencies of a closed load. There is no intended start, so there is no response time.
+/// Latency of a closed load. Without an intended start there is no response time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ClosedLatency {
-    /// Times of requests, by what became of them.
+    /// Request times by outcome.
     pub requests: ByOutcome<ServiceTimes>,
-    /// Times of connections that came about.
+    /// Connect times of established connections.
     pub connect: Distribution<Connect>,
 }
 
@@ -220,7 +220,7 @@ impl ClosedLatency {
         self.connect.merge(&other.connect);
     }
 
-    /// Forgets the times and keeps the memory.
+    /// Clears the times but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.requests.clear();
         self.connect.clear();
@@ -229,14 +229,14 @@ impl ClosedLatency {
 
 // An open load records service time, response time from the intended start, and lag.
 
-/// Times from sending on, and from the intended start on.
+/// Times since sending and since the intended start.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct OpenTimes {
-    /// From sending on; not corrected.
+    /// Times since sending; not corrected.
     pub sent: ServiceTimes,
     /// From the intended start to the last byte.
     pub response: Distribution<Response>,
-    /// The same less the own lag of each request; empty in files that were written without it.
+    /// The same minus each request's own lag; empty in older files.
     #[serde(default)]
     pub punctual: Distribution<Punctual>,
 }
@@ -255,45 +255,46 @@ impl Timed for OpenTimes {
     }
 }
 
-/// The connection that a request takes.
+/// State of the connection that a request is sent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Freed {
-    /// Since when it had been free, in nanoseconds from the start of the load.
+    /// Time at which the connection became free, in nanoseconds since the start of the load.
     pub since_ns: u64,
-    /// The own lag of the request before, as [`OpenLatency::sent`] gave it; 0 for a new connection.
+    /// Own lag of the previous request, as returned by [`OpenLatency::sent`]; 0 for a new
+    /// connection.
     pub own_lag_ns: u64,
 }
 
-/// When a request was to be sent, and how much later the generator alone made it.
+/// The intended start of a request, and the delay caused by the generator alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Intended {
-    /// When it was due, in nanoseconds from the start of the load.
+    /// Intended start, in nanoseconds since the start of the load.
     pub due_ns: u64,
-    /// Its own lag, as [`OpenLatency::sent`] gave it.
+    /// Own lag of the request, as returned by [`OpenLatency::sent`].
     pub own_lag_ns: u64,
 }
 
-/// Latencies of an open load.
+/// Latency of an open load.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct OpenLatency {
-    /// Times of requests, by what became of them.
+    /// Request times by outcome.
     pub requests: ByOutcome<OpenTimes>,
-    /// How long after its intended start each request was sent.
+    /// Delay between the intended start and sending.
     pub lag: Distribution<Lag>,
     /// The part of the lag that busy connections do not explain.
     pub own_lag: Distribution<OwnLag>,
-    /// Times of connections that came about.
+    /// Connect times of established connections.
     pub connect: Distribution<Connect>,
 }
 
 impl OpenLatency {
-    /// Records that a request intended for `intended_ns` is sent over a connection, and returns the
-    /// own lag, which the connection keeps for the request after it.
+    /// Records that a request intended for `intended_ns` is sent on a connection. Returns its own
+    /// lag, which the connection keeps for its next request.
     ///
-    /// What was waited for a busy connection is the server's lag, and what was waited after that is
-    /// our own. A connection that is busy because its last request was sent late is our own lag
-    /// again, up to the lateness of that request; otherwise a generator that slept a second would
-    /// blame the queue behind its first late request on the server.
+    /// Waiting for a busy connection is the server's lag; any further delay is our own. If the
+    /// connection is busy because its previous request was sent late, the wait counts as our own
+    /// lag, too, up to the lateness of that request. Otherwise a generator that slept for a second
+    /// would blame the server for the queue behind its first late request.
     pub fn sent(&mut self, intended_ns: u64, connection: Freed, sent_ns: u64) -> u64 {
         self.lag.record(sent_ns.saturating_sub(intended_ns));
         let waited_ns = connection.since_ns.saturating_sub(intended_ns);
@@ -330,7 +331,7 @@ impl OpenLatency {
         self.connect.merge(&other.connect);
     }
 
-    /// Forgets the times and keeps the memory.
+    /// Clears the times but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.requests.clear();
         self.lag.clear();
@@ -339,38 +340,38 @@ impl OpenLatency {
     }
 }
 
-// A response time between two bounds: from when its request was due, and that less what the generator
-// was late by.
+// The response time lies between two bounds: measured from the intended start, and that minus the
+// generator's lag.
 
-/// Two bounds that differ by no more than this are one figure.
+/// Bounds that differ by at most this factor are reported as one figure.
 const AGREEMENT: f64 = 1.05;
 
-/// A range wider than this factor says nothing ...
+/// A range wider than this factor is not informative ...
 const WIDEST: f64 = 2.0;
 
-/// ... unless it is narrower than this: what a timer with a millisecond's resolution and one missed turn on a
-/// processor amount to is reported as what it is.
+/// ... unless it is narrower than this, which a timer with a resolution of one millisecond and one
+/// missed time slice can cause.
 const NARROW_NS: f64 = 1e6;
 
-/// Whether two bounds in nanoseconds are one figure.
+/// Whether two bounds in nanoseconds can be reported as one figure.
 pub fn bounds_agree(low_ns: f64, high_ns: f64) -> bool {
     high_ns <= low_ns * AGREEMENT
 }
 
-/// Whether two bounds in nanoseconds are so far apart that neither may be reported.
+/// Whether two bounds in nanoseconds are too far apart to report either.
 pub fn is_range_too_wide(low_ns: f64, high_ns: f64) -> bool {
     high_ns > low_ns * WIDEST && high_ns - low_ns > NARROW_NS
 }
 
 impl OpenTimes {
-    /// The lower bounds; `None` where lateness was not kept with every request.
+    /// The lower bounds; `None` if lag was not recorded for every request.
     pub fn low(&self) -> Option<&Distribution<Punctual>> {
         let is_kept = self.punctual.count() == self.response.count();
         is_kept.then_some(&self.punctual)
     }
 
-    /// Whether the bounds of these quantiles are too far apart; shares in millionths, ascending. `None` where
-    /// lateness was not kept.
+    /// Whether the bounds of these quantiles are too far apart, for ascending shares in parts per
+    /// million. `None` if lag was not recorded.
     pub fn are_too_wide(&self, ppm: &[u32]) -> Option<Vec<bool>> {
         let lows = self.low()?.quantiles(ppm);
         let both = lows.into_iter().zip(self.response.quantiles(ppm));
@@ -381,7 +382,7 @@ impl OpenTimes {
         Some(both.map(is_wide).collect())
     }
 
-    /// The same of the means.
+    /// Same as [`OpenTimes::are_too_wide`] for the mean.
     pub fn is_mean_too_wide(&self) -> Option<bool> {
         let low = self.low()?.mean_ns().unwrap_or(0.0);
         let high = self.response.mean_ns().unwrap_or(0.0);
@@ -389,46 +390,46 @@ impl OpenTimes {
     }
 }
 
-// Whether a load was the one that was asked for, and whether the generator could keep up.
+// Whether the load was delivered as requested and the generator kept up.
 
-/// Below this share of the asked concurrency a closed load is warned about.
+/// Below this share of the requested concurrency, a closed load causes a warning.
 pub const LEAST_CONCURRENCY: f64 = 0.95;
 
-/// Below this share of the offered rate the tail is not reported.
+/// Below this share of the offered rate, the tail is not reported.
 pub const LEAST_ACHIEVED: f64 = 0.98;
 
-/// An own lag of up to a millisecond is never held against a generator: it is what timers with a
-/// millisecond's resolution and one missed turn on a processor amount to.
+/// Own lag that is always tolerated: a timer with a resolution of one millisecond and one missed
+/// time slice can cause it.
 const OWN_LAG_FLOOR_NS: u64 = 1_000_000;
 
-/// Above the floor, the own lag may make up a tenth of the response time that it is part of.
+/// Above the floor, own lag may be at most this share of the response time.
 const OWN_LAG_SHARE: f64 = 0.1;
 
-/// The percentile at which lag and response time are compared, in millionths.
+/// The percentile, in parts per million, at which lag and response time are compared.
 const TAIL_PPM: u32 = 990_000;
 
-/// Requests on their way on average, by Little's law: rate times mean service time, which is the sum
-/// of the service times over the duration (Little 1961). `None` without a duration.
+/// Mean number of requests in flight, by Little's law (Little 1961): rate times mean service time,
+/// which is the sum of the service times over the duration. `None` if the duration is zero.
 pub fn effective_concurrency(service: &Distribution<Service>, elapsed_ns: u64) -> Option<f64> {
     (elapsed_ns > 0).then(|| service.sum_ns() as f64 / elapsed_ns as f64)
 }
 
-/// Whether fewer requests were on their way than asked for, so that the load was not that load.
+/// Whether fewer requests were in flight than requested.
 pub fn is_concurrency_short(effective: f64, requested: u32) -> bool {
     effective < LEAST_CONCURRENCY * f64::from(requested)
 }
 
-/// Requests that were due, and those of them that were sent, up to the end of the schedule.
+/// Number of requests that were due, and sent, until the end of the schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Achieved {
-    /// By the schedule.
+    /// Due according to the schedule.
     pub due: u64,
-    /// In time, or late but before the end.
+    /// Sent before the end, on time or late.
     pub sent: u64,
 }
 
 impl Achieved {
-    /// The share that was sent; all, when none was due.
+    /// The share that was sent; 1 if none was due.
     pub fn share(self) -> f64 {
         match self.due {
             0 => 1.0,
@@ -437,19 +438,19 @@ impl Achieved {
     }
 }
 
-/// What is to be said about an open load.
+/// Assessment of an open load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OpenVerdict {
-    /// The share of the due requests that was sent.
+    /// Share of the due requests that was sent.
     pub achieved: f64,
-    /// The 99th percentile of the lag that busy connections do not explain, in nanoseconds.
+    /// 99th percentile of the generator's own lag, in nanoseconds.
     pub own_lag_p99_ns: u64,
-    /// What it may be at most.
+    /// Upper limit for the own lag.
     pub own_lag_limit_ns: u64,
 }
 
 impl OpenVerdict {
-    /// Judges a load.
+    /// Assesses a load.
     pub fn judge(latency: &OpenLatency, achieved: Achieved) -> OpenVerdict {
         let response = latency.requests.merged().response;
         let p99_ns = response.quantile(TAIL_PPM).map_or(0, |value| value.ns);
@@ -465,17 +466,17 @@ impl OpenVerdict {
         }
     }
 
-    /// The lag is the generator's own, not the server's: its figures are refused.
+    /// Whether the generator itself was too slow; the results are then rejected.
     pub fn is_generator_limited(&self) -> bool {
         self.own_lag_p99_ns > self.own_lag_limit_ns
     }
 
-    /// Too few of the due requests were sent: what the others would have met is not known.
+    /// Whether too few of the due requests were sent; the latency of the others is unknown.
     pub fn is_rate_missed(&self) -> bool {
         self.achieved < LEAST_ACHIEVED
     }
 
-    /// Whether the tail of the response time may be reported.
+    /// Whether the tail of the response time can be reported.
     pub fn allows_tail(&self) -> bool {
         !self.is_generator_limited() && !self.is_rate_missed()
     }
@@ -493,7 +494,7 @@ mod tests {
         assert!(
             is_range_too_wide(10.0 * ms, 20.1 * ms) && !is_range_too_wide(10.0 * ms, 20.0 * ms)
         );
-        // A fast server: most of it is lateness, and still less than a millisecond of it.
+        // A fast server: most of the response time is lag, but less than a millisecond.
         assert!(!is_range_too_wide(0.1 * ms, 1.0 * ms) && is_range_too_wide(0.1 * ms, 1.2 * ms));
     }
 }

@@ -1,19 +1,19 @@
-//! What is sent: one kind of request or several in fixed proportions, perhaps with texts from a table
-//! filled in.
+//! Request templates: one kind of request, or several in fixed proportions, optionally filled from
+//! a data table.
 
 use crate::http1::{Connection, RequestError, RequestParts, Version};
 
-/// A table whose rows are taken in turn, one for each request.
+/// A data table whose rows are used in turn, one per request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rows {
-    /// The names of the columns.
+    /// Column names.
     pub names: Vec<String>,
-    /// The rows, each with a text for every name.
+    /// Rows, with one value per column.
     pub values: Vec<Vec<String>>,
 }
 
 impl Rows {
-    /// The text of a column in the row of request `index`.
+    /// Returns the value of a column in row `index`, modulo the number of rows.
     pub fn text(&self, index: u64, name: &str) -> Option<&str> {
         let column = self.names.iter().position(|known| known == name)?;
         let row = usize::try_from(index % self.values.len() as u64).ok()?;
@@ -21,37 +21,37 @@ impl Rows {
     }
 }
 
-/// Why requests cannot be sent.
+/// Why a set of request kinds is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KindsError {
-    /// There is no request with a weight.
+    /// No request has a weight.
     #[error("there is no request to send")]
     None,
-    /// A request cannot be written down.
+    /// A request cannot be encoded.
     #[error("'{name}': {why}")]
     Request {
-        /// The kind.
+        /// Name of the kind.
         name: String,
         /// What is wrong with it.
         why: RequestError,
     },
-    /// A blank without a column.
+    /// A placeholder without a matching column.
     #[error("'{name}' has a blank '{{{{{blank}}}}}', and there is no column of that name")]
     Blank {
-        /// The kind.
+        /// Name of the kind.
         name: String,
-        /// The blank.
+        /// Name of the placeholder.
         blank: String,
     },
-    /// A table without a row, or with a row that is too short.
+    /// The table has no rows, or a row has too few values.
     #[error("row {0} of the table has not a text for every column")]
     Row(usize),
-    /// Weights whose proportions would need too long a cycle.
+    /// The weights would require too long a cycle.
     #[error("the weights of the requests add up to {0}, but to at most {limit} in lowest terms", limit = Kinds::LONGEST_CYCLE)]
     Weights(u64),
 }
 
-/// Every kind of request of a load, checked.
+/// The validated request kinds of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kinds {
     kinds: Vec<Kind>,
@@ -59,24 +59,24 @@ pub struct Kinds {
     order: Vec<Turn>,
 }
 
-/// A place in the order of kinds.
+/// A slot in the cycle of kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Turn {
     kind: u16,
-    /// Places of this kind in a cycle, and those of them before this one.
+    /// Slots of this kind per cycle, and the number of those before this one.
     share: u32,
     before: u32,
 }
 
 impl Kinds {
-    /// Requests after which the order of kinds begins anew, at most.
+    /// Maximum length of the cycle of kinds, in requests.
     pub const LONGEST_CYCLE: u64 = 10_000;
 
-    /// Checks the kinds. With rows, the texts between braces are filled in; without, braces are
+    /// Validates the kinds. With rows, placeholders in braces are filled in; without, braces are
     /// ordinary text.
     ///
     /// # Errors
-    /// A kind cannot be sent as it is written.
+    /// Fails if a kind cannot be sent as specified.
     pub fn new(kinds: Vec<Kind>, rows: Rows) -> Result<Kinds, KindsError> {
         let short = |row: &Vec<String>| row.len() != rows.names.len();
         if let Some(at) = rows.values.iter().position(short) {
@@ -89,30 +89,30 @@ impl Kinds {
         Ok(Kinds { kinds, rows, order })
     }
 
-    /// One kind, always the same.
+    /// A single, constant kind.
     ///
     /// # Errors
-    /// As [`Kinds::new`].
+    /// See [`Kinds::new`].
     pub fn single(kind: Kind) -> Result<Kinds, KindsError> {
         Kinds::new(vec![kind], Rows::default())
     }
 
-    /// The kinds, in the order in which they were given.
+    /// The kinds in their original order.
     pub fn entries(&self) -> &[Kind] {
         &self.kinds
     }
 
-    /// The table.
+    /// The data table.
     pub fn rows(&self) -> &Rows {
         &self.rows
     }
 
-    /// Whether the requests of this kind differ from each other.
+    /// Whether requests of this kind differ from each other.
     pub fn varies(&self, kind: u16) -> bool {
         !self.rows.values.is_empty() && self.kinds[usize::from(kind)].has_blanks()
     }
 
-    /// The kind of request number `index`.
+    /// Returns the kind of request number `index`.
     pub fn kind_of(&self, index: u64) -> u16 {
         match self.order.as_slice() {
             [only] => only.kind,
@@ -120,15 +120,16 @@ impl Kinds {
         }
     }
 
-    /// The row of the table for request number `index`: each kind goes through the table by itself,
-    /// or a table of two rows and two kinds in turn would always meet in the same pairs.
+    /// Returns the table row for request number `index`. Each kind goes through the table
+    /// separately; otherwise two alternating kinds would always get the same half of an even number
+    /// of rows.
     pub fn row_of(&self, index: u64) -> u64 {
         let cycle = self.order.len() as u64;
         let turn = self.order[(index % cycle) as usize];
         index / cycle * u64::from(turn.share) + u64::from(turn.before)
     }
 
-    /// A kind with its blanks filled from row number `row` of the table.
+    /// Returns a kind with its placeholders filled from row `row` of the table.
     pub fn filled(&self, kind: u16, row: u64) -> Kind {
         let plain = &self.kinds[usize::from(kind)];
         if self.varies(kind) {
@@ -158,14 +159,14 @@ fn check(kind: &Kind, rows: &Rows) -> Result<(), KindsError> {
     if !kind.has_blanks() {
         return request(kind).map_err(refused);
     }
-    // Every row is tried, so that a bad one is found before the load and not in the middle of it.
+    // Try every row now, so that a bad one does not fail in the middle of the load.
     (0..rows.values.len() as u64)
         .try_for_each(|row| request(&kind.filled(|name| rows.text(row, name).map(str::to_owned))))
         .map_err(refused)
 }
 
-/// The order in which kinds follow each other: always the one that is furthest behind its share, so
-/// that no kind comes in bursts and each cycle has exactly its proportions.
+/// Orders the kinds within a cycle: picks the one furthest behind its share each time, so that no
+/// kind comes in bursts and every cycle has the exact proportions.
 fn interleave(weights: &[u32]) -> Result<Vec<Turn>, KindsError> {
     let divisor = weights.iter().fold(0, |a, b| common_divisor(a, *b));
     if divisor == 0 || weights.len() > usize::from(u16::MAX) {
@@ -207,33 +208,33 @@ fn common_divisor(a: u32, b: u32) -> u32 {
     }
 }
 
-// A kind of request, with blanks that texts may be filled into: `{{name}}`.
+// A kind of request, with optional `{{name}}` placeholders.
 
 /// One kind of request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kind {
-    /// What it is called in reports.
+    /// Name in reports.
     pub name: String,
-    /// How often it is sent, relative to the other kinds.
+    /// Relative frequency.
     pub weight: u32,
-    /// The method.
+    /// Method.
     pub method: String,
-    /// The request target: path and query, or what a proxy wants.
+    /// Request target: path and query, or the form that a proxy expects.
     pub target: String,
-    /// The value of Host and `:authority`.
+    /// Value of Host and `:authority`.
     pub host: String,
-    /// Further header fields.
+    /// Additional header fields.
     pub headers: Vec<(String, Vec<u8>)>,
-    /// The body.
+    /// Body.
     pub body: Option<Vec<u8>>,
-    /// The version of HTTP/1.
+    /// HTTP/1 version.
     pub version: Version,
-    /// Whether the connection shall stay.
+    /// Whether to keep the connection open.
     pub connection: Connection,
 }
 
 impl Kind {
-    /// A plain GET.
+    /// Creates a plain GET request.
     pub fn get(host: &str, target: &str) -> Kind {
         Kind {
             name: format!("GET {target}"),
@@ -266,12 +267,12 @@ impl Kind {
         })
     }
 
-    /// Whether a text is to be filled in anywhere: `{{name}}`.
+    /// Whether any part contains a `{{name}}` placeholder.
     pub fn has_blanks(&self) -> bool {
         self.blanks().next().is_some()
     }
 
-    /// The names between braces, in the target, the values of header fields, and the body.
+    /// Names of the placeholders in the target, the header values and the body.
     pub fn blanks(&self) -> impl Iterator<Item = &str> {
         let values = self.headers.iter().map(|(_, value)| value.as_slice());
         std::iter::once(self.target.as_bytes())
@@ -284,7 +285,7 @@ impl Kind {
             })
     }
 
-    /// The same kind with its blanks filled from a row; an unknown name stays as it is.
+    /// Returns this kind with its placeholders filled from `fill`; unknown names stay as they are.
     pub fn filled(&self, fill: impl Fn(&str) -> Option<String>) -> Kind {
         let bytes = |text: &[u8]| -> Vec<u8> {
             let mut out = Vec::with_capacity(text.len());
@@ -312,14 +313,14 @@ impl Kind {
     }
 }
 
-/// A part of a text with blanks.
+/// A literal or a placeholder of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Piece<'a> {
     Text(&'a [u8]),
     Blank(&'a str),
 }
 
-/// Walks over the parts of a text. Braces that are not closed, or hold no name, are text.
+/// Splits a template into pieces. Braces that are unclosed or contain no name are literal text.
 pub(crate) struct Pieces<'a> {
     pub text: &'a [u8],
 }
@@ -349,7 +350,7 @@ impl<'a> Iterator for Pieces<'a> {
     }
 }
 
-/// The name of the blank that begins here, and the length of all of it.
+/// Parses the placeholder at the start of `text`; returns its name and total length.
 fn blank_at(text: &[u8]) -> Option<(&str, usize)> {
     let end = find(text, b"}}")?;
     let name = std::str::from_utf8(&text[2..end]).ok()?.trim();

@@ -1,8 +1,7 @@
-//! What a load is: where it goes, what is sent, how it is paced, and when it ends. Plain data.
+//! Describes a load: target, requests, pacing and stop conditions. Plain data.
 //!
-//! Nothing here opens a connection. A value of [`Load`] says everything that
-//! [`crate::generator::run`] needs to know, so a load that was described can be repeated. Start
-//! reading at [`Load`].
+//! Nothing here opens a connection. A [`Load`] contains everything that [`crate::generator::run`]
+//! needs, so a described load can be repeated. Start at [`Load`].
 
 mod kinds;
 mod tls;
@@ -18,28 +17,28 @@ use crate::pace::{Pace, Stop};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
-/// The protocol that requests are written in.
+/// The protocol of the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Http {
-    /// HTTP/1.0 or 1.1, as the requests themselves say.
+    /// HTTP/1.0 or 1.1, as each request specifies.
     #[default]
     One,
-    /// HTTP/2: agreed by ALPN with TLS, by prior knowledge without.
+    /// HTTP/2: negotiated by ALPN with TLS, by prior knowledge without.
     Two {
-        /// Bytes of the table for header compression that the server may use; 0 makes every answer
-        /// stand for itself, which is cheapest to read.
+        /// Size in bytes of the header compression table that the server may use. With 0, every
+        /// response is self-contained, which is the cheapest to decode.
         table_bytes: u32,
     },
-    /// HTTP/3 over QUIC, always with TLS. Only where the crate was built with its feature `http3`.
+    /// HTTP/3 over QUIC, always with TLS. Requires the crate feature `http3`.
     Three,
 }
 
-/// One part out of several equal generators that together send one load.
+/// One of several equal generators that together send one load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// Which one, from 0.
+    /// Index of this generator, from 0.
     pub index: u32,
-    /// Of how many.
+    /// Number of generators.
     pub of: u32,
 }
 
@@ -48,79 +47,78 @@ impl Part {
     pub const WHOLE: Part = Part { index: 0, of: 1 };
 }
 
-/// A whole load.
+/// A complete description of a load.
 #[derive(Debug, Clone)]
 pub struct Load {
-    /// Where requests go.
+    /// Target of the requests.
     pub target: Target,
-    /// What is sent.
+    /// Requests to send.
     pub kinds: Kinds,
-    /// How it is written.
+    /// Protocol.
     pub http: Http,
-    /// When it is sent.
+    /// When to send.
     pub pace: Pace,
-    /// Connections of an open load when it begins. A closed load has one per client, or per
+    /// Initial connections of an open load. A closed load has one per client, or one per
     /// [`Load::streams_per_connection`] clients.
     pub connections: u32,
-    /// The most connections an open load may come to have.
+    /// Maximum number of connections of an open load.
     pub most_connections: u32,
-    /// Requests that may be in flight on one connection: streams of HTTP/2, or the depth of
-    /// pipelining.
+    /// Maximum number of requests in flight per connection: HTTP/2 streams or the pipelining depth.
     pub streams_per_connection: u32,
-    /// When it ends, counted from the end of the warm-up.
+    /// When the load ends, counted from the end of the warm-up.
     pub stop: Stop,
-    /// It ends earlier when it has become steady.
+    /// Ends the load early once it is steady.
     pub steady: Option<Steady>,
-    /// Warm-up time; its requests are excluded from the results, in nanoseconds.
+    /// Warm-up in nanoseconds; its requests are excluded from the results.
     pub warmup_ns: u64,
-    /// How long to wait for outstanding answers at the end, in nanoseconds.
+    /// How long to wait for outstanding responses at the end, in nanoseconds.
     pub drain_ns: u64,
     /// How connections are used.
     pub rules: ConnectionRules,
-    /// What counts as success.
+    /// Criteria for a successful response.
     pub success: Success,
     /// Threads of this generator.
     pub threads: u32,
-    /// Processors for the threads, one after the other; the operating system's choice if empty.
+    /// Processors to pin the threads to, in turn; not pinned if empty.
     pub processors: Vec<usize>,
-    /// Which part of the load this generator sends.
+    /// Share of the load that this generator sends.
     pub part: Part,
-    /// Keep a row for every request, in memory that grows with their number.
+    /// Whether to keep a row per request; memory grows with the number of requests.
     pub keeps_rows: bool,
 }
 
 impl Load {
-    /// Whether threads wait for answers before they send.
+    /// Whether clients wait for responses before they send.
     pub fn is_closed(&self) -> bool {
         matches!(self.pace, Pace::Closed(_))
     }
 }
 
-/// What the body of a good answer is like.
+/// Condition on the body of a successful response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BodyRule {
-    /// So many bytes.
+    /// Exact length in bytes.
     Length(u64),
-    /// It contains these bytes, among its first [`BodyRule::WATCHED_BYTES`].
+    /// Contains these bytes within the first [`BodyRule::WATCHED_BYTES`].
     Contains(Vec<u8>),
 }
 
 impl BodyRule {
-    /// Bytes of a body that are looked at.
+    /// Number of body bytes inspected.
     pub const WATCHED_BYTES: usize = 1 << 20;
 }
 
-/// What counts as success.
+/// Criteria for a successful response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Success {
-    /// Statuses that are good; 200 to 299 if there are none.
+    /// Successful status codes; 200 to 299 if empty.
     pub statuses: Vec<std::ops::RangeInclusive<u16>>,
-    /// What a body must be like.
+    /// Condition on the body.
     pub body: Option<BodyRule>,
 }
 
 impl Success {
-    /// Whether a whole answer with this status is a good one, its body aside.
+    /// Whether this status code counts as success, regardless of the body.
     pub fn admits(&self, status: u16) -> bool {
         if self.statuses.is_empty() {
             (200..300).contains(&status)
@@ -130,9 +128,9 @@ impl Success {
     }
 }
 
-// Where requests go: a host by name, and the addresses that connections are made to.
+// Target of the requests: a host name and the addresses to connect to.
 
-/// What a socket is connected to.
+/// Address to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// TCP.
@@ -141,42 +139,42 @@ pub enum Address {
     Unix(PathBuf),
 }
 
-/// Why a host has no address.
+/// Why a host name could not be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
-    /// The resolver said no.
+    /// The resolver failed.
     #[error("cannot resolve '{host}': {why}")]
     Failed {
-        /// The name.
+        /// Host name.
         host: String,
-        /// What the resolver said.
+        /// Message from the resolver.
         why: String,
     },
-    /// The resolver found nothing.
+    /// The resolver returned no address.
     #[error("'{0}' has no address")]
     Nothing(String),
 }
 
-/// Where requests go. The name is resolved once, before the load.
+/// Target of the requests. The name is resolved once, before the load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// The host as in the URL, without the port; an IPv6 address without brackets.
+    /// Host from the URL, without the port; an IPv6 address has no brackets.
     pub host: String,
-    /// The port as in the URL.
+    /// Port from the URL.
     pub port: u16,
-    /// What connections are made to, in turn.
+    /// Addresses to connect to, in turn.
     pub addresses: Vec<Address>,
-    /// The local address that connections come from.
+    /// Local address to connect from.
     pub local: Option<IpAddr>,
-    /// TLS, if it is spoken.
+    /// TLS options, if TLS is used.
     pub tls: Option<TlsOptions>,
 }
 
 impl Target {
-    /// All addresses of a host, as the operating system resolves it, each once.
+    /// Resolves a host to all its addresses, without duplicates.
     ///
     /// # Errors
-    /// There is none.
+    /// Fails if the host cannot be resolved or has no address.
     pub fn resolve(host: &str, port: u16) -> Result<Vec<Address>, ResolveError> {
         let bare = host.trim_matches(['[', ']']);
         let found = (bare, port)
@@ -199,32 +197,32 @@ impl Target {
     }
 }
 
-// How connections are made, used and given up.
+// How connections are opened, used and closed.
 
-/// Limits of time. A limit that is absent is none.
+/// Timeouts; `None` means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Timeouts {
-    /// For a usable connection, TLS included, in nanoseconds.
+    /// Until a connection is usable, including TLS, in nanoseconds.
     pub connect_ns: Option<u64>,
-    /// From sending a request to the first byte of its answer, in nanoseconds.
+    /// From sending a request to the first byte of its response, in nanoseconds.
     pub first_byte_ns: Option<u64>,
-    /// From sending a request to the last byte of its answer, in nanoseconds.
+    /// From sending a request to the last byte of its response, in nanoseconds.
     pub total_ns: Option<u64>,
 }
 
-/// Whether answers may wait a moment so that several are read at once.
+/// Whether to delay reading so that several responses are read at once.
 ///
-/// A generator that wakes up for each answer breaks up the bursts in which a busy server works, and
-/// both then pay for a wake-up per answer. Waiting costs up to its length in the time stamps of
-/// answers; the load says how long it was.
+/// A generator that wakes up for each response breaks up the bursts in which a busy server works,
+/// and both sides then pay for one wake-up per response. A delay may make response timestamps late
+/// by its length; the result reports how long it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Batching {
-    /// Every answer is read as soon as the operating system reports it.
+    /// Reads each response as soon as the operating system reports it.
     Off,
-    /// A closed load that keeps its server busy waits at most this long, in nanoseconds, and at
-    /// most an eighth of the median service time.
+    /// A closed load that keeps its server busy delays reading by at most this long, in
+    /// nanoseconds, and at most by an eighth of the median service time.
     Adaptive {
-        /// The longest wait in nanoseconds.
+        /// Maximum delay in nanoseconds.
         most_ns: u64,
     },
 }
@@ -232,19 +230,19 @@ pub enum Batching {
 /// How connections are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionRules {
-    /// Requests after which a connection is given up; `None`: never. The request itself says
-    /// whether the server is asked to close.
+    /// Requests after which a connection is closed; `None` for no limit. The request itself tells
+    /// the server whether to close.
     pub most_requests: Option<u64>,
-    /// Age at which a connection is given up when its answers are in, in nanoseconds.
+    /// Age in nanoseconds after which a connection is closed once its responses are complete.
     pub lifetime_ns: Option<u64>,
-    /// Limits of time.
+    /// Timeouts.
     pub timeouts: Timeouts,
-    /// Send a request once more when its connection, used before, was closed before the first byte
-    /// of the answer: the server gave up an idle connection in that moment. Counted as retries.
+    /// Retries a request once if its reused connection was closed before the first byte of the
+    /// response: the server probably closed an idle connection at that moment. Counted as a retry.
     pub retries_stale: bool,
-    /// Waiting for several answers at once.
+    /// Whether to delay reading.
     pub batching: Batching,
-    /// Never sleep while waiting: one processor per thread for shorter waits.
+    /// Spins instead of sleeping: uses one processor per thread for shorter latency.
     pub busy_poll: bool,
 }
 
@@ -261,21 +259,21 @@ impl Default for ConnectionRules {
     }
 }
 
-// Whether a load has become steady, so that it need not go on.
+// Whether a load has become steady and can end early.
 
-/// Intervals that are compared with as many before them.
+/// Number of intervals per compared period.
 const INTERVALS: usize = 10;
 
-/// A load is steady when its last second is like the one before: in good answers, and in the median
-/// service time.
+/// A load is steady when its last second resembles the one before in successful responses and in
+/// the median service time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Steady {
-    /// The greatest relative difference of the two seconds: 0.05 is 5 %.
+    /// Maximum relative difference between the two seconds: 0.05 is 5 %.
     pub within: f64,
 }
 
 impl Steady {
-    /// Looks at the course so far, in intervals of a tenth of a second.
+    /// Tests the timeline so far; its intervals last a tenth of a second.
     pub fn is_met(&self, ticks: &[Tick]) -> bool {
         let Some(from) = ticks.len().checked_sub(2 * INTERVALS) else {
             return false;

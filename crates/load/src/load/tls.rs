@@ -1,4 +1,4 @@
-//! How TLS is spoken: whom to trust, who we are, and the protocol that is asked for.
+//! TLS options: trusted certificates, client identity and offered protocols.
 
 use super::trust::{LastRefusal, TrustKnown};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -9,76 +9,76 @@ use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Whose certificates are accepted.
+/// Which server certificates are accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Trust {
-    /// Those that the operating system trusts.
+    /// Those trusted by the operating system.
     #[default]
     System,
-    /// Those signed by an authority in this file (PEM), and no others.
+    /// Only those signed by an authority in this file (PEM).
     Authority(PathBuf),
-    /// Any.
+    /// Any certificate.
     Anyone,
 }
 
-/// The certificate that the client shows.
+/// The client certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// A chain of certificates (PEM).
+    /// Certificate chain (PEM).
     pub certificates: PathBuf,
     /// Its private key (PEM).
     pub key: PathBuf,
 }
 
-/// How TLS is spoken.
+/// TLS options.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TlsOptions {
-    /// Whom to trust.
+    /// Trusted certificates.
     pub trust: Trust,
-    /// Who we are, if the server asks.
+    /// Client certificate, if the server requests one.
     pub identity: Option<Identity>,
-    /// The name in the handshake, against which the certificate is checked: the host by default.
+    /// Server name for the handshake and the certificate check; the host by default.
     pub server_name: Option<String>,
 }
 
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file that cannot be read as PEM.
+    /// A file cannot be read as PEM.
     #[error("cannot read certificates or a key from '{}': {why}", file.display())]
     File {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
         /// What is wrong with it.
         why: String,
     },
-    /// The operating system's list of authorities.
+    /// The operating system's list of authorities is unavailable.
     #[error("the operating system has no list of trusted authorities: {0}")]
     System(String),
-    /// A name that cannot be in a handshake.
+    /// A name that cannot be used in a handshake.
     #[error("'{0}' is neither a name nor an address that TLS can check")]
     Name(String),
-    /// What the TLS library refuses.
+    /// An error of the TLS library.
     #[error("cannot set up TLS: {0}")]
     Library(#[from] rustls::Error),
 }
 
 impl TlsOptions {
-    /// The name to put into handshakes with `host`.
+    /// Returns the server name for handshakes with `host`.
     ///
     /// # Errors
-    /// It is neither a DNS name nor an address.
+    /// Fails if it is neither a DNS name nor an IP address.
     pub fn name_for(&self, host: &str) -> Result<ServerName<'static>, TlsError> {
         let name = self.server_name.as_deref().unwrap_or(host);
         ServerName::try_from(name.trim_matches(['[', ']']).to_owned())
             .map_err(|_| TlsError::Name(name.to_owned()))
     }
 
-    /// What the TLS library needs; `protocols` are offered by ALPN (RFC 7301). Why a certificate is refused is kept in
-    /// `refused`.
+    /// Builds the TLS configuration; `protocols` are offered by ALPN (RFC 7301). The reason for
+    /// rejecting a certificate is stored in `refused`.
     ///
     /// # Errors
-    /// A file that cannot be read, or no authority at all.
+    /// Fails if a file cannot be read or there is no trusted authority.
     pub fn config(
         &self,
         protocols: &[&[u8]],
@@ -136,7 +136,7 @@ fn key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     PrivateKeyDer::from_pem_file(file).map_err(|error| unreadable(file, error))
 }
 
-/// Accepts every certificate, and still checks that the peer holds its key.
+/// Accepts any certificate, but still verifies that the peer has its private key.
 #[derive(Debug)]
 struct TrustAnyone(Arc<CryptoProvider>);
 

@@ -1,7 +1,7 @@
-//! Which certificates are accepted, and why one was refused.
+//! Verifies server certificates and explains rejections.
 //!
-//! It decides what the user trusts by naming a file: the authorities in it, and the certificates in it themselves, as
-//! curl does. Start at [`TrustKnown`]. What a certificate says is read in `x509.rs`.
+//! A file named by the user makes trusted both the authorities in it and the certificates in it
+//! themselves, as in curl. Start at [`TrustKnown`]. Certificate fields are parsed in `x509.rs`.
 
 use super::TlsError;
 use super::x509::{common_name, is_self_issued, issuer_name};
@@ -16,25 +16,25 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Why a certificate was refused.
+/// Why a certificate was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// It was valid until this long ago.
+    /// It expired this long ago.
     Expired(Duration),
-    /// It becomes valid in this time.
+    /// It becomes valid after this time.
     NotYetValid(Duration),
-    /// It is for other names.
+    /// It was issued for other names.
     Name {
-        /// The name of the server.
+        /// Name of the server.
         wanted: String,
-        /// The names in the certificate.
+        /// Names in the certificate.
         presented: Vec<String>,
     },
-    /// It is signed by itself, and not among the trusted ones. Its common name.
+    /// It is self-signed and not trusted; with its common name.
     SelfSigned(String),
-    /// Its issuer, by this common name, is not trusted.
+    /// Its issuer is not trusted; with the issuer's common name.
     Issuer(String),
-    /// What the TLS library says.
+    /// Another reason, as reported by the TLS library.
     Other(String),
 }
 
@@ -68,7 +68,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A time in its largest unit, rounded down.
+/// Formats a duration in its largest unit, rounded down.
 fn roughly(time: Duration) -> String {
     let seconds = time.as_secs();
     let units = [(86_400, "day"), (3600, "hour"), (60, "minute")];
@@ -78,7 +78,7 @@ fn roughly(time: Duration) -> String {
     format!("{count} {name}{}", if count == 1 { "" } else { "s" })
 }
 
-/// The latest certificate that was refused, kept because QUIC passes on an alert only.
+/// The most recently rejected certificate. Needed because QUIC preserves only an alert.
 #[derive(Debug, Default)]
 pub struct LastRefusal(Mutex<Option<Refusal>>);
 
@@ -87,25 +87,25 @@ impl LastRefusal {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
     }
 
-    /// The latest refusal since the last call, if there was one.
+    /// Returns the latest rejection since the last call, if any.
     pub fn take(&self) -> Option<Refusal> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-/// Accepts certificates of known authorities, and the known certificates themselves.
+/// Accepts certificates from known authorities, and the known certificates themselves.
 #[derive(Debug)]
 pub(super) struct TrustKnown {
     authorities: Arc<WebPkiServerVerifier>,
-    /// Certificates that are accepted as they are.
+    /// Certificates that are trusted without an authority.
     accepted: Vec<CertificateDer<'static>>,
-    /// Whether the common name counts where a certificate has no other name.
+    /// Whether to use the common name if a certificate has no alternative names.
     takes_common_name: bool,
     refused: Arc<LastRefusal>,
 }
 
 impl TrustKnown {
-    /// Trusts what is in the user's file.
+    /// Trusts the certificates in the user's file.
     pub(super) fn given(
         known: Vec<CertificateDer<'static>>,
         provider: Arc<CryptoProvider>,
@@ -145,8 +145,8 @@ impl TrustKnown {
         })
     }
 
-    /// The verdict on a certificate that the authorities do not vouch for. `openssl req -x509` makes certificates that
-    /// are authorities, which the library does not accept from a server.
+    /// Reconsiders a certificate that the authorities do not vouch for. `openssl req -x509` makes
+    /// certificates that are authorities, which the library rejects as server certificates.
     fn look_again(
         &self,
         certificate: &CertificateDer<'_>,
@@ -156,8 +156,9 @@ impl TrustKnown {
         let rustls::Error::InvalidCertificate(reason) = &why else {
             return Err(why);
         };
-        // The library looks at the time before it looks for an issuer, and at the name last (verify_cert.rs of
-        // rustls-webpki 0.103). So what fails by its issuer is valid now, and what fails by its name is trusted.
+        // The library checks validity dates before the issuer, and the name last (verify_cert.rs of
+        // rustls-webpki 0.103). A certificate that fails by its issuer is thus within its validity
+        // period; one that fails by its name is trusted.
         let is_accepted = || self.accepted.iter().any(|known| **known == **certificate);
         if is_without_issuer(reason) && is_accepted() {
             let parsed = ParsedCertificate::try_from(certificate)?;
@@ -171,7 +172,8 @@ impl TrustKnown {
         self.look_at_common_name(certificate, name, reason.clone())
     }
 
-    /// Without alternative names the common name counts, as it does for curl, if the user has named the authority.
+    /// Accepts a matching common name if there are no alternative names and the user named the
+    /// authority, as curl does.
     fn look_at_common_name(
         &self,
         certificate: &CertificateDer<'_>,
@@ -201,8 +203,8 @@ fn verifier(
         .map_err(|error| TlsError::Library(rustls::Error::General(error.to_string())))
 }
 
-/// Whether the library found no issuer for the certificate: none of that name is known, or only one with another key, or
-/// it is an authority itself.
+/// Whether the library found no issuer for the certificate: the issuer's name is unknown, its key
+/// differs, or the certificate is an authority itself.
 fn is_without_issuer(reason: &CertificateError) -> bool {
     use CertificateError::{BadSignature, UnknownIssuer};
     matches!(reason, UnknownIssuer | BadSignature) || is_authority(reason)
@@ -212,7 +214,7 @@ fn is_authority(reason: &CertificateError) -> bool {
     matches!(inner(reason), Some(webpki::Error::CaUsedAsEndEntity))
 }
 
-/// The error of the library below, which has more kinds.
+/// Returns the error of the underlying webpki library, which distinguishes more cases.
 fn inner(reason: &CertificateError) -> Option<&webpki::Error> {
     match reason {
         CertificateError::Other(other) => other.0.downcast_ref(),
@@ -220,7 +222,7 @@ fn inner(reason: &CertificateError) -> Option<&webpki::Error> {
     }
 }
 
-/// Says why a certificate was refused.
+/// Explains why a certificate was rejected.
 fn refusal(why: &rustls::Error, certificate: &CertificateDer<'_>) -> Refusal {
     let rustls::Error::InvalidCertificate(reason) = why else {
         return Refusal::Other(why.to_string());
@@ -264,7 +266,8 @@ fn refusal(why: &rustls::Error, certificate: &CertificateDer<'_>) -> Refusal {
     }
 }
 
-/// The names of a certificate, which the library hands over as `DnsName("a.test")`; else its common name.
+/// Returns the names in a certificate (the library formats them as `DnsName("a.test")`), else its
+/// common name.
 fn names(presented: &[String], certificate: &CertificateDer<'_>) -> Vec<String> {
     let bare = |name: &String| {
         let inside = name

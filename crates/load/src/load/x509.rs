@@ -1,23 +1,23 @@
-//! Reads the fields of a certificate that a report or a message shows: the size of its key, its common name, its issuer.
+//! Extracts the certificate fields shown in reports and messages: key size, common name and issuer.
 //!
-//! A certificate is read only up to its key (RFC 5280, section 4.1, in the encoding of X.690). Whether it may be
-//! trusted is decided in `trust.rs`.
+//! Parses a certificate only up to its key (RFC 5280, section 4.1, in the encoding of X.690). Trust
+//! is decided in `trust.rs`.
 
-/// Tags of X.690.
+/// ASN.1 tags (X.690).
 const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;
 const OBJECT: u8 = 0x06;
 const SEQUENCE: u8 = 0x30;
-/// The version of a certificate, which may be absent.
+/// The optional version field.
 const VERSION: u8 = 0xa0;
 
 const SET: u8 = 0x31;
 
-/// The object identifier of a common name (2.5.4.3).
+/// Object identifier of the common name (2.5.4.3).
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 
-/// Algorithms and curves by their object identifiers, and the bits of their keys (RFC 5480, RFC 8410;
-/// those of Ed25519 are as OpenSSL counts them).
+/// Key sizes in bits of algorithms and curves, by object identifier (RFC 5480, RFC 8410; Ed25519 as
+/// OpenSSL counts it).
 const FIXED: [(&[u8], u32); 4] = [
     (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07], 256),
     (&[0x2b, 0x81, 0x04, 0x00, 0x22], 384),
@@ -25,14 +25,14 @@ const FIXED: [(&[u8], u32); 4] = [
     (&[0x2b, 0x65, 0x70], 253),
 ];
 
-/// The fields of a certificate that are read, as DER.
+/// The parsed fields of a certificate, in DER.
 struct Fields<'c> {
     issuer: &'c [u8],
     subject: &'c [u8],
     key: &'c [u8],
 }
 
-/// The bits of the key in a certificate (DER); `None` for kinds of keys that are not known.
+/// Returns the size in bits of a certificate's key (DER); `None` for unknown key types.
 pub(crate) fn key_bits(certificate: &[u8]) -> Option<u32> {
     let (SEQUENCE, algorithm, behind) = element(fields(certificate)?.key)? else {
         return None;
@@ -43,12 +43,12 @@ pub(crate) fn key_bits(certificate: &[u8]) -> Option<u32> {
     fixed(algorithm).or_else(|| modulus_bits(bits))
 }
 
-/// The common name of the subject, if it has one.
+/// Returns the subject's common name, if any.
 pub(super) fn common_name(certificate: &[u8]) -> Option<String> {
     common_name_of(fields(certificate)?.subject)
 }
 
-/// The common name of the issuer; empty if it has none.
+/// Returns the issuer's common name, or an empty string.
 pub(super) fn issuer_name(certificate: &[u8]) -> String {
     let issuer = fields(certificate).map(|fields| fields.issuer);
     issuer.and_then(common_name_of).unwrap_or_default()
@@ -80,7 +80,8 @@ fn fields(certificate: &[u8]) -> Option<Fields<'_>> {
     })
 }
 
-/// A name is a list of sets of pairs (RFC 5280, section 4.1.2.4). The last common name is the most specific one.
+/// Returns the common name in a list of sets of pairs (RFC 5280, section 4.1.2.4). The last one is
+/// the most specific.
 fn common_name_of(mut name: &[u8]) -> Option<String> {
     let mut found = None;
     while let Some((SET, mut pairs, behind)) = element(name) {
@@ -96,14 +97,14 @@ fn common_name_of(mut name: &[u8]) -> Option<String> {
     found
 }
 
-/// The content of the first element, if it has this tag.
+/// Returns the content of the first element if it has this tag.
 fn content(tag: u8, bytes: &[u8]) -> Option<&[u8]> {
     element(bytes)
         .filter(|(found, _, _)| *found == tag)
         .map(|(_, content, _)| content)
 }
 
-/// The bits that follow from the algorithm or, with elliptic curves, from its parameter.
+/// Returns the key size implied by the algorithm or, for elliptic curves, by its parameter.
 fn fixed(mut algorithm: &[u8]) -> Option<u32> {
     while let Some((tag, content, rest)) = element(algorithm) {
         let known = FIXED.iter().find(|(name, _)| *name == content);
@@ -115,9 +116,9 @@ fn fixed(mut algorithm: &[u8]) -> Option<u32> {
     None
 }
 
-/// The modulus of RSA (RFC 8017, appendix A.1.1) is the first number of the key.
+/// Returns the size of an RSA modulus, the first integer of the key (RFC 8017, appendix A.1.1).
 fn modulus_bits(bits: &[u8]) -> Option<u32> {
-    // A bit string begins with the number of bits that its last byte lacks: none here.
+    // A bit string starts with the number of unused bits in its last byte, here none.
     let (SEQUENCE, key, _) = element(bits.strip_prefix(&[0])?)? else {
         return None;
     };
@@ -129,7 +130,7 @@ fn modulus_bits(bits: &[u8]) -> Option<u32> {
     u32::try_from(bits).ok()
 }
 
-/// The first element: its tag, its content, and what stands behind it.
+/// Parses the first element: returns its tag, its content and the remaining bytes.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;
@@ -154,7 +155,7 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    /// A certificate made by openssl, as DER; `None` where it cannot.
+    /// Makes a certificate with openssl, as DER; `None` if that fails.
     fn made(kind: &[&str]) -> Option<Vec<u8>> {
         let made = Command::new("openssl")
             .args([
@@ -190,7 +191,7 @@ mod tests {
                 key_bits(&certificate[..end]);
                 common_name(&certificate[..end]);
             }
-            // Every byte wrong once: nothing is read beyond the end.
+            // Corrupt each byte in turn: parsing must not read past the end.
             for at in 0..certificate.len() {
                 let mut broken = certificate.clone();
                 broken[at] ^= 0xff;

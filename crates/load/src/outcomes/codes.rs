@@ -1,12 +1,12 @@
-//! Exact tables of status codes and of the codes that streams are reset with.
+//! Exact counts of status codes and of stream reset codes.
 
-/// The codes that have a place of their own; HTTP has three digits (RFC 9110, section 15).
+/// Status codes counted individually; HTTP has three digits (RFC 9110, section 15).
 const STATUSES: std::ops::Range<u16> = 100..1000;
 
-/// Places in a table of reset codes: as many as the protocol with the most codes defines.
+/// Size of a reset code table: the maximum over the protocols.
 const RESETS: usize = 17;
 
-/// How often each status came.
+/// Number of responses by status code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Codes {
     counts: Box<[u64; 900]>,
@@ -23,12 +23,12 @@ impl Default for Codes {
 }
 
 impl Codes {
-    /// Counts one answer.
+    /// Counts one response.
     pub fn count(&mut self, code: u16) {
         self.add(code, 1);
     }
 
-    /// Counts several answers with the same status.
+    /// Counts several responses with the same status.
     pub(super) fn add(&mut self, code: u16, count: u64) {
         if STATUSES.contains(&code) {
             self.counts[usize::from(code - STATUSES.start)] += count
@@ -37,7 +37,7 @@ impl Codes {
         }
     }
 
-    /// Answers with this status.
+    /// Number of responses with this status.
     pub fn count_of(&self, code: u16) -> u64 {
         if STATUSES.contains(&code) {
             self.counts[usize::from(code - STATUSES.start)]
@@ -46,7 +46,7 @@ impl Codes {
         }
     }
 
-    /// Answers with a status of this hundred: 2 for 200 to 299.
+    /// Number of responses in a status class: 2 for 200 to 299.
     pub fn of_hundred(&self, hundred: u16) -> u64 {
         let first = hundred.saturating_mul(100);
         (first..first.saturating_add(100))
@@ -54,19 +54,19 @@ impl Codes {
             .sum()
     }
 
-    /// Answers whose status has not three digits.
+    /// Responses whose status does not have three digits.
     pub fn outside(&self) -> u64 {
         self.outside
     }
 
-    /// The statuses that came, with their counts, in order.
+    /// Iterates over the statuses that occurred and their counts, in order.
     pub fn nonzero(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         STATUSES
             .zip(self.counts.iter().copied())
             .filter(|(_, count)| *count > 0)
     }
 
-    /// All answers.
+    /// Total number of responses.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum::<u64>() + self.outside
     }
@@ -83,14 +83,14 @@ impl Codes {
     }
 }
 
-/// How often each code ended a stream. HTTP/2 defines the codes 0x0 to 0xd (RFC 9113, section 7).
+/// Number of stream resets by code. HTTP/2 defines the codes 0x0 to 0xd (RFC 9113, section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResetCodes<const FIRST: u32 = 0x0, const LAST: u32 = 0xd> {
     counts: [u64; RESETS],
     unknown: u64,
 }
 
-/// How often each code of HTTP/3 ended a stream: 0x100 to 0x110 (RFC 9114, section 8.1).
+/// Number of stream resets by HTTP/3 code: 0x100 to 0x110 (RFC 9114, section 8.1).
 pub type Http3ResetCodes = ResetCodes<0x100, 0x110>;
 
 impl<const FIRST: u32, const LAST: u32> ResetCodes<FIRST, LAST> {
@@ -99,7 +99,7 @@ impl<const FIRST: u32, const LAST: u32> ResetCodes<FIRST, LAST> {
         self.add(code, 1);
     }
 
-    /// Counts several; a code that the protocol does not define is counted as unknown.
+    /// Counts several streams; a code that the protocol does not define counts as unknown.
     pub(super) fn add(&mut self, code: u32, count: u64) {
         let place = (FIRST..=LAST)
             .contains(&code)
@@ -111,19 +111,19 @@ impl<const FIRST: u32, const LAST: u32> ResetCodes<FIRST, LAST> {
         }
     }
 
-    /// The codes that came, with their counts, in order.
+    /// Iterates over the codes that occurred and their counts, in order.
     pub fn nonzero(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         (FIRST..=LAST)
             .zip(self.counts)
             .filter(|(_, count)| *count > 0)
     }
 
-    /// Streams that ended with a code that the protocol does not define.
+    /// Streams reset with a code that the protocol does not define.
     pub fn unknown(&self) -> u64 {
         self.unknown
     }
 
-    /// All streams.
+    /// Total number of streams.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum::<u64>() + self.unknown
     }

@@ -1,93 +1,93 @@
-//! The ways in which a request can fail, by stable names.
+//! Failure classes of requests, with stable names.
 
-/// What became of a request that was not answered well. The part of the name before the point says
-/// the phase, the rest what happened in it.
+/// Why a request failed. The part of the name before the dot is the phase, the rest is the event in
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorClass {
-    /// The name of the server could not be resolved.
+    /// The server name could not be resolved.
     Dns,
     /// The server refused the connection.
     ConnectRefused,
-    /// The operating system gave up connecting.
+    /// The operating system timed out connecting.
     ConnectTimeout,
-    /// There is no way to the server's address.
+    /// There is no route to the server's address.
     ConnectUnreachable,
-    /// No local port was free for a connection.
+    /// No local port was available.
     ConnectNoPort,
-    /// The TLS handshake was broken off.
+    /// The TLS handshake failed.
     TlsHandshake,
     /// The server's certificate could not be verified.
     TlsVerify,
-    /// The server did not agree to the protocol.
+    /// The server did not accept the protocol in ALPN.
     TlsAlpn,
-    /// TLS broke on a connection whose handshake was done.
+    /// TLS failed after the handshake.
     TlsRecord,
-    /// A body that lasts until the end of the connection ended without the close_notify of TLS, so anybody on the
-    /// way may have cut it off (RFC 8446, section 6.1).
+    /// A body delimited by the end of the connection ended without the close_notify of TLS, so it
+    /// may have been truncated by an attacker (RFC 8446, section 6.1).
     TlsTruncated,
     /// The request could not be written.
     Send,
-    /// The server reset the connection before it answered.
+    /// The server reset the connection before the response.
     ResetBeforeFirstByte,
-    /// The server reset the connection inside the head of the answer.
+    /// The server reset the connection within the response head.
     ResetInHead,
-    /// The server reset the connection inside the body of the answer.
+    /// The server reset the connection within the response body.
     ResetInBody,
-    /// The server closed a new connection without an answer.
+    /// The server closed a new connection without a response.
     EofFirst,
-    /// The server closed an idle connection as the request was sent on it.
+    /// The server closed an idle connection while the request was being sent.
     EofStale,
-    /// The server closed the connection inside the head of the answer.
+    /// The server closed the connection within the response head.
     EofInHead,
-    /// The body ended before the length that its head states.
+    /// The body was shorter than announced.
     EofInBody,
-    /// The answer does not begin with a status line of HTTP.
+    /// The response does not start with an HTTP status line.
     ProtocolStatusLine,
-    /// The answer has a malformed header.
+    /// The response has a malformed header.
     ProtocolHeader,
-    /// The answer states two different lengths.
+    /// The response announces two different lengths.
     ProtocolLength,
-    /// The answer has a malformed chunk.
+    /// The response has a malformed chunk.
     ProtocolChunk,
-    /// Bytes followed the end of the answer.
+    /// Extra bytes followed the response.
     ProtocolExtraBytes,
-    /// An answer came before its request was sent.
+    /// The response arrived before its request was sent.
     ProtocolEarly,
-    /// The connection took longer than the limit.
+    /// Connecting exceeded the timeout.
     TimeoutConnect,
-    /// The first byte of the answer took longer than the limit.
+    /// The first byte of the response exceeded the timeout.
     TimeoutFirstByte,
-    /// The whole answer took longer than the limit.
+    /// The complete response exceeded the timeout.
     TimeoutTotal,
-    /// The server ended the HTTP/2 connection.
+    /// The server closed the HTTP/2 connection.
     H2GoAway,
     /// The server reset the HTTP/2 stream.
     H2Reset,
     /// The server refused the HTTP/2 stream.
     H2Refused,
-    /// The HTTP/2 flow control stood still.
+    /// HTTP/2 flow control stalled.
     H2FlowStall,
-    /// The server asked for more than it took: header blocks or control frames without end.
+    /// The server flooded the connection with header blocks or control frames.
     H2Flood,
-    /// The server broke a rule of HTTP/2.
+    /// The server violated HTTP/2.
     H2Protocol,
-    /// The server ended the HTTP/3 connection.
+    /// The server closed the HTTP/3 connection.
     H3GoAway,
     /// The server reset the HTTP/3 stream.
     H3Reset,
     /// The server refused the HTTP/3 stream.
     H3Refused,
-    /// Nothing was heard on the HTTP/3 connection for longer than both sides allow.
+    /// The idle timeout of the HTTP/3 connection expired.
     H3Idle,
-    /// The server broke a rule of HTTP/3 or QUIC.
+    /// The server violated HTTP/3 or QUIC.
     H3Protocol,
-    /// The answer has a status that counts as failure.
+    /// The status code counts as failure.
     Status,
-    /// The answer is not what was asked for.
+    /// The response is not the expected one.
     Assertion,
 }
 
-/// Name and sentence of each class, in the order of the enum.
+/// Name and description of each class, in enum order.
 const WORDS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
     (
         ErrorClass::Dns,
@@ -288,15 +288,15 @@ const WORDS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
 ];
 
 impl ErrorClass {
-    /// How many there are.
+    /// Number of classes.
     pub const COUNT: usize = 40;
 
-    /// Every class, in the order in which they are listed.
+    /// Iterates over all classes in enum order.
     pub fn every() -> impl Iterator<Item = ErrorClass> {
         WORDS.iter().map(|(class, _, _)| *class)
     }
 
-    /// Whether there was no server any more, or it went away meanwhile: what the requests of a server that dies end with.
+    /// Whether this is a typical error of requests to a server that has died.
     pub fn is_of_lost_server(self) -> bool {
         use ErrorClass::{ConnectRefused, EofFirst, EofInBody, EofInHead, EofStale};
         use ErrorClass::{ResetBeforeFirstByte, ResetInBody, ResetInHead, Send, TlsTruncated};
@@ -315,33 +315,33 @@ impl ErrorClass {
         )
     }
 
-    /// The place of this class in an array with one entry for each.
+    /// Index of this class in an array with one entry per class.
     pub fn index(self) -> usize {
         self as usize
     }
 
-    /// The name in files, which never changes: `reset.in-body`.
+    /// Stable name in files, e.g. `reset.in-body`.
     pub fn name(self) -> &'static str {
         WORDS[self.index()].1
     }
 
-    /// The phase, which is the name up to the point: `reset`.
+    /// The phase: the name up to the dot, e.g. `reset`.
     pub fn phase(self) -> &'static str {
         let name = self.name();
         name.split_once('.').map_or(name, |(phase, _)| phase)
     }
 
-    /// What happened, as a fragment of a sentence.
+    /// Description, as a sentence fragment.
     pub fn sentence(self) -> &'static str {
         WORDS[self.index()].2
     }
 
-    /// The class with this name.
+    /// Finds a class by name.
     pub fn from_name(name: &str) -> Option<ErrorClass> {
         ErrorClass::every().find(|class| class.name() == name)
     }
 
-    /// Whether the whole answer had arrived when the request was found to have failed.
+    /// Whether the response was complete when the request failed.
     pub fn is_answered(self) -> bool {
         matches!(self, ErrorClass::Status | ErrorClass::Assertion)
     }

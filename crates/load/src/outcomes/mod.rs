@@ -1,9 +1,9 @@
-//! What became of every request.
+//! Counts the outcome of every request.
 //!
-//! A request enters the counts once, when it is attempted, and leaves them once, by one of a few
-//! doors. The two sides are counted apart and [`OutcomeCounts::balance`] compares them, so a request that a
-//! client lost is found instead of forgotten. Nothing is allocated while counting. Start reading at
-//! [`OutcomeCounts`], then [`ErrorClass`], the names of the failures.
+//! A request is counted once when it is attempted and once when it ends with one of the outcomes.
+//! Both are counted independently and [`OutcomeCounts::balance`] compares them, so that a request
+//! lost by the client is detected. Counting does not allocate. Start at [`OutcomeCounts`], then
+//! [`ErrorClass`], which names the failures.
 
 mod codes;
 mod error_class;
@@ -14,18 +14,18 @@ pub use error_class::ErrorClass;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Bytes on the wire, as the client's socket calls counted them.
+/// Bytes on the wire, as counted at the client's socket calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Bytes {
     /// Written, heads and bodies.
     pub sent: u64,
     /// Read, heads and bodies.
     pub received: u64,
-    /// Of what was read, the bodies of answers.
+    /// Response bodies among the bytes read.
     pub body: u64,
 }
 
-/// The counts of one thread, one generator, or a whole load.
+/// Counts of one thread, one generator or a whole load.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(into = "Stored", try_from = "Stored")]
 pub struct OutcomeCounts {
@@ -40,13 +40,13 @@ pub struct OutcomeCounts {
     interim: Codes,
     resets: ResetCodes,
     resets_of_http3: Http3ResetCodes,
-    /// Connections, and requests by the connection that they went over.
+    /// Counts of connections, and of requests by new or reused connection.
     pub connections: Connections,
     /// Bytes on the wire.
     pub bytes: Bytes,
 }
 
-/// How many requests failed in each way.
+/// Number of failures by class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Errors([u64; ErrorClass::COUNT]);
 
@@ -57,77 +57,77 @@ impl Default for Errors {
 }
 
 impl OutcomeCounts {
-    /// Empty counts.
+    /// Creates empty counts.
     pub fn new() -> OutcomeCounts {
         OutcomeCounts::default()
     }
 
-    /// A request is due: it will leave by one of the doors below.
+    /// Counts a request that is due. It must end with one of the outcomes below.
     pub fn attempt(&mut self) {
         self.attempted += 1;
     }
 
-    /// A whole answer with this status, which is what was asked for.
+    /// Counts a complete, successful response with this status.
     pub fn ok(&mut self, code: u16) {
         self.ok += 1;
         self.codes.count(code);
     }
 
-    /// A whole answer whose status counts as failure.
+    /// Counts a complete response whose status is a failure.
     pub fn refused_status(&mut self, code: u16) {
         self.errors.0[ErrorClass::Status.index()] += 1;
         self.codes.count(code);
     }
 
-    /// A whole answer with this status, but not with what was asked for.
+    /// Counts a complete response with this status that is not the expected one.
     pub fn failed_assertion(&mut self, code: u16) {
         self.errors.0[ErrorClass::Assertion.index()] += 1;
         self.codes.count(code);
     }
 
-    /// An HTTP/2 stream that the server reset with this code (RFC 9113, section 7).
+    /// Counts an HTTP/2 stream that the server reset with this code (RFC 9113, section 7).
     pub fn reset_stream(&mut self, code: u32) {
         self.errors.0[ErrorClass::H2Reset.index()] += 1;
         self.resets.count(code);
     }
 
-    /// An HTTP/3 stream that the server reset with this code (RFC 9114, section 8.1).
+    /// Counts an HTTP/3 stream that the server reset with this code (RFC 9114, section 8.1).
     pub fn reset_http3_stream(&mut self, code: u64) {
         self.errors.0[ErrorClass::H3Reset.index()] += 1;
-        // Codes have up to 62 bits; those beyond the table are counted as unknown.
+        // Codes have up to 62 bits; those beyond the table count as unknown.
         self.resets_of_http3
             .count(u32::try_from(code).unwrap_or(u32::MAX));
     }
 
-    /// A request that failed without a whole answer. A status, an assertion and a reset stream have
-    /// doors of their own, because their codes are counted; [`OutcomeCounts::balance`] finds them if they
-    /// leave by this one.
+    /// Counts a request that failed without a complete response. Statuses, assertions and reset
+    /// streams have their own methods, which also count their codes; [`OutcomeCounts::balance`]
+    /// detects those that are counted here by mistake.
     pub fn failed(&mut self, class: ErrorClass) {
         self.errors.0[class.index()] += 1;
     }
 
-    /// A request that the client gave up for a reason of its own, such as Ctrl-C.
+    /// Counts a request that the client cancelled, for example after Ctrl-C.
     pub fn cancelled(&mut self) {
         self.cancelled += 1;
     }
 
-    /// A request that was due but had not been sent when the load ended.
+    /// Counts a request that was due but not sent when the load ended.
     pub fn unsent(&mut self) {
         self.unsent += 1;
     }
 
-    /// A request was sent again. It stays one request: a retry is no further attempt.
+    /// Counts a retry. A retry is not another attempt.
     pub fn retried(&mut self) {
         self.retries += 1;
     }
 
-    /// An answer before the answer, with a status of 100 to 199.
+    /// Counts an interim response, with a status of 100 to 199.
     pub fn interim(&mut self, code: u16) {
         self.interim.count(code);
     }
 
-    /// Closes the counts: so many requests were sent and had no end yet. The number must come from
-    /// the connections, never from the counts, or the counts would check themselves.
+    /// Closes the counts with the number of requests still in flight. It must come from the
+    /// connections and not from these counts, which would otherwise be checked against themselves.
     pub fn close(&mut self, in_flight: u64) {
         self.in_flight = in_flight;
     }
@@ -137,32 +137,32 @@ impl OutcomeCounts {
         self.attempted
     }
 
-    /// Requests that were answered well.
+    /// Successful requests.
     pub fn succeeded(&self) -> u64 {
         self.ok
     }
 
-    /// Requests that failed in this way.
+    /// Requests that failed with this class.
     pub fn errors(&self, class: ErrorClass) -> u64 {
         self.errors.0[class.index()]
     }
 
-    /// Requests that failed in any way.
+    /// All failed requests.
     pub fn all_errors(&self) -> u64 {
         self.errors.0.iter().sum()
     }
 
-    /// Requests sent again.
+    /// Retries.
     pub fn retries(&self) -> u64 {
         self.retries
     }
 
-    /// Statuses of whole answers.
+    /// Status codes of complete responses.
     pub fn codes(&self) -> &Codes {
         &self.codes
     }
 
-    /// Statuses of answers before the answer.
+    /// Status codes of interim responses.
     pub fn interim_codes(&self) -> &Codes {
         &self.interim
     }
@@ -177,8 +177,8 @@ impl OutcomeCounts {
         &self.resets_of_http3
     }
 
-    /// Adds the counts of another thread or process. Only whole numbers are added, so the order and
-    /// the grouping of several counts do not matter.
+    /// Adds the counts of another thread or process. All counts are integers, so order and grouping
+    /// do not matter.
     pub fn merge(&mut self, other: &OutcomeCounts) {
         self.attempted += other.attempted;
         self.ok += other.ok;
@@ -203,39 +203,39 @@ impl OutcomeCounts {
 /// Counts of connections and of the requests sent on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Connections {
-    /// Attempts to connect.
+    /// Connection attempts.
     pub tried: u64,
-    /// Attempts that led to a connection, with TLS where it was asked for.
+    /// Successful attempts, including TLS if requested.
     pub opened: u64,
-    /// Attempts that did not.
+    /// Failed attempts.
     pub failed: u64,
-    /// Attempts under way when the counts were closed.
+    /// Attempts pending when the counts were closed.
     pub pending: u64,
-    /// Requests and retries written, in whole or in part.
+    /// Requests and retries written, completely or partly.
     pub sends: u64,
-    /// Those that were the first on their connection.
+    /// Requests that were the first on their connection.
     pub first_sends: u64,
-    /// Those that went over a connection that had been used before.
+    /// Requests on a reused connection.
     pub reused_sends: u64,
 }
 
 impl Connections {
-    /// An attempt begins.
+    /// Counts an attempt.
     pub fn attempt(&mut self) {
         self.tried += 1;
     }
 
-    /// An attempt led to a connection.
+    /// Counts a successful attempt.
     pub fn opened(&mut self) {
         self.opened += 1;
     }
 
-    /// An attempt did not.
+    /// Counts a failed attempt.
     pub fn failed(&mut self) {
         self.failed += 1;
     }
 
-    /// A request is written on a connection.
+    /// Counts a request written to a connection.
     pub fn send(&mut self, is_reused: bool) {
         self.sends += 1;
         if is_reused {
@@ -256,33 +256,34 @@ impl Connections {
     }
 }
 
-// Whether the counts add up, and if not, which sum is wrong and by how much.
+// Whether the counts add up; if not, which sum is wrong and by how much.
 
-/// One line of the totals: a name and a count.
+/// One row of the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutcomeCount {
-    /// `ok`, the name of a [`ErrorClass`], `in-flight`, `cancelled` or `unsent`.
+    /// `ok`, the name of an [`ErrorClass`], `in-flight`, `cancelled` or `unsent`.
     pub name: &'static str,
-    /// Requests that left by this door.
+    /// Number of requests with this outcome.
     pub count: u64,
 }
 
-/// Two counts of the same things that differ.
+/// Two counts that should be equal but differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{left_name} are {left}, but {right_name} are {right}")]
 pub struct Imbalance {
-    /// What was counted on one side.
+    /// Name of the first count.
     pub left_name: &'static str,
-    /// Its count.
+    /// Value of the first count.
     pub left: u64,
-    /// What was counted on the other.
+    /// Name of the second count.
     pub right_name: &'static str,
-    /// Its count.
+    /// Value of the second count.
     pub right: u64,
 }
 
 impl OutcomeCounts {
-    /// Every door with its count, in a fixed order: they add up to the attempts.
+    /// Iterates over all outcomes with their counts, in a fixed order. Their sum is the number of
+    /// attempts.
     pub fn rows(&self) -> impl Iterator<Item = OutcomeCount> + '_ {
         let row = |name, count| OutcomeCount { name, count };
         let errors = ErrorClass::every().map(move |class| row(class.name(), self.errors(class)));
@@ -296,7 +297,7 @@ impl OutcomeCounts {
             .chain(last)
     }
 
-    /// The pairs of counts that must be equal, each with the names of its sides.
+    /// Pairs of counts that must be equal, each with its name.
     fn sums(&self) -> [(&'static str, u64, &'static str, u64); 8] {
         let ended: u64 = self.rows().map(|row| row.count).sum();
         let answered: u64 = ErrorClass::every()
@@ -357,10 +358,10 @@ impl OutcomeCounts {
         ]
     }
 
-    /// Checks every sum that must hold once the counts are closed.
+    /// Verifies all sums that must hold once the counts are closed.
     ///
     /// # Errors
-    /// The sums that do not hold.
+    /// Returns the sums that do not hold.
     pub fn balance(&self) -> Result<(), Vec<Imbalance>> {
         let wrong: Vec<Imbalance> = self
             .sums()
@@ -377,17 +378,16 @@ impl OutcomeCounts {
     }
 }
 
-// Counts in files: only what happened, by name.
+// Counts in files: only nonzero ones, by name.
 
 /// Why stored counts cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoredError {
-    /// A class that this version does not know.
+    /// An error class unknown to this version.
     #[error("there is no class of errors called '{0}'")]
     ErrorClass(String),
 }
 
-/// The stored form.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Stored {
     attempted: u64,
@@ -401,7 +401,7 @@ struct Stored {
     interim: StoredStatuses,
     h2_reset: BTreeMap<u32, u64>,
     h2_reset_unknown: u64,
-    /// Absent from files of loads that were not HTTP/3.
+    /// Absent unless the load used HTTP/3.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     h3_reset: BTreeMap<u32, u64>,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -410,7 +410,7 @@ struct Stored {
     bytes: Bytes,
 }
 
-/// Statuses by code, and those that have not three digits.
+/// Counts by status code, and of statuses without three digits.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct StoredStatuses {
     codes: BTreeMap<u16, u64>,

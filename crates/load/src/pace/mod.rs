@@ -1,8 +1,8 @@
-//! When the next request is due.
+//! Decides when the next request is due.
 //!
-//! A pace is data: closed (a number of clients, each of which waits for its answer) or open (a
-//! schedule that does not care about answers). Nothing here sleeps or reads a clock. Start reading
-//! at [`Schedule`], the arithmetic of the open model, then [`Share`], one thread's part of it.
+//! A pace is data: closed (a number of clients, each waiting for its response) or open (a schedule
+//! that is independent of responses). Nothing here sleeps or reads a clock. Start at [`Schedule`],
+//! the arithmetic of the open model, then [`Share`], a thread's part of it.
 
 mod schedule;
 
@@ -15,44 +15,45 @@ use schedule::Exponential;
 /// How requests are paced.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pace {
-    /// Each client sends its next request when it has its answer. Only service time has a meaning.
+    /// Each client sends its next request after its response. Only service times are meaningful.
     Closed(Closed),
-    /// Requests are sent when the schedule says, whatever the server does.
+    /// Requests are sent on schedule, whatever the server does.
     Open(Schedule),
 }
 
-// The closed model: clients that wait for their answer, and perhaps think before the next request.
+// The closed model: clients that wait for each response, and optionally think before the next
+// request.
 
-/// A number of clients, each with at most one request on its way.
+/// A number of clients, each with at most one request in flight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Closed {
-    /// Clients at once.
+    /// Number of clients.
     pub concurrency: u32,
-    /// What a client does between an answer and its next request.
+    /// Pause between a response and the next request.
     pub think: Think,
 }
 
-/// The pause of a client.
+/// Think time of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Think {
-    /// The next request follows at once.
+    /// No pause.
     None,
-    /// The same pause each time, in nanoseconds.
+    /// A constant pause in nanoseconds.
     Fixed(u64),
-    /// Pauses of random length.
+    /// Exponentially distributed pauses.
     Exponential {
-        /// Their mean in nanoseconds.
+        /// Mean in nanoseconds.
         mean_ns: u64,
-        /// What the pauses follow from.
+        /// Seed of the random numbers.
         seed: u64,
     },
 }
 
 impl Closed {
-    /// Checks the number of clients.
+    /// Creates a closed pace.
     ///
     /// # Errors
-    /// Without a client.
+    /// Fails if there are no clients.
     pub fn new(concurrency: u32, think: Think) -> Result<Closed, PaceError> {
         match concurrency {
             0 => Err(PaceError::NoClients),
@@ -60,14 +61,14 @@ impl Closed {
         }
     }
 
-    /// Clients of one thread out of `threads`.
+    /// Number of clients of one of `threads` threads.
     pub fn clients_of(&self, thread: u32, threads: u32) -> u32 {
         // At most `concurrency`, so it fits.
         part_of(u64::from(self.concurrency), thread, threads) as u32
     }
 }
 
-/// The pauses of one client.
+/// Generates the pauses of one client.
 #[derive(Debug, Clone)]
 pub struct Thinker {
     mean_ns: u64,
@@ -75,7 +76,8 @@ pub struct Thinker {
 }
 
 impl Thinker {
-    /// The pauses of client number `client`; clients with the same seed think independently.
+    /// Creates the pauses of client number `client`; clients with the same seed think
+    /// independently.
     pub fn new(think: Think, client: u32) -> Thinker {
         match think {
             Think::None => Thinker {
@@ -88,8 +90,8 @@ impl Thinker {
             },
             Think::Exponential { mean_ns, seed } => Thinker {
                 mean_ns,
-                // The golden ratio's bits spread neighbouring numbers over the whole range
-                // (Steele, Lea and Flood 2014, SplitMix).
+                // Multiplying by the bits of the golden ratio spreads consecutive numbers over the
+                // whole range (SplitMix; Steele, Lea and Flood 2014).
                 random: Some(Exponential::new(
                     seed ^ u64::from(client).wrapping_mul(0x9e37_79b9_7f4a_7c15),
                 )),
@@ -97,7 +99,7 @@ impl Thinker {
         }
     }
 
-    /// How long the client thinks now, in nanoseconds.
+    /// Returns the next pause in nanoseconds.
     pub fn next_ns(&mut self) -> u64 {
         match &mut self.random {
             None => self.mean_ns,
@@ -130,7 +132,7 @@ mod tests {
         };
         let first = pauses(0);
         let mean = first.iter().sum::<u64>() as f64 / 1e5;
-        // The standard error is 2 ms / sqrt(100 000) = 6325 ns; four of them.
+        // The standard error is 2 ms / sqrt(100 000) = 6325 ns; tolerate four of them.
         assert!((mean - 2e6).abs() < 4.0 * 6325.0, "mean {mean}");
         assert_ne!(first[..10], pauses(1)[..10]);
         assert_eq!(Thinker::new(Think::Fixed(5), 3).next_ns(), 5);

@@ -1,33 +1,33 @@
 //! The open model: the time of every request, known before the first is sent.
 //!
-//! Each time follows from the request's number, never from the time before it, so nothing adds up:
-//! the last request of an hour is as exact as the first. Random arrivals are the same schedule on a
-//! stretched clock: a Poisson process of rate 1 whose arrivals are placed by the integral of the
-//! rate, which is a Poisson process of that rate (Lewis and Shedler 1979).
+//! Each time is computed from the request's number and never from the previous time, so errors do
+//! not accumulate: the last request of an hour is as exact as the first. Random arrivals are the
+//! same schedule on a stretched clock: mapping the arrivals of a Poisson process of rate 1 through
+//! the integral of the rate gives a Poisson process of that rate (Lewis and Shedler 1979).
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
-/// How requests lie between the rates of a schedule.
+/// Distribution of requests over time at a given rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spacing {
-    /// As evenly as whole nanoseconds allow.
+    /// As even as whole nanoseconds allow.
     Even,
-    /// At random, independent of each other.
+    /// Random and independent.
     Poisson {
-        /// What the times follow from.
+        /// Seed of the random times.
         seed: u64,
     },
 }
 
-/// Stages one after the other. After the last one no request is due.
+/// Consecutive stages. After the last one no request is due.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
     stages: Vec<Stage>,
     spacing: Spacing,
 }
 
-/// Where a stage begins, in time and in units of its requests.
+/// Start of a stage, in time and in units of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Position {
     pub stage: usize,
@@ -36,11 +36,11 @@ pub(super) struct Position {
 }
 
 impl Schedule {
-    /// Puts stages together.
+    /// Creates a schedule from stages.
     ///
     /// # Errors
-    /// When no stage has a rate, or a ramp is too long for exact arithmetic (hours at a million
-    /// requests a second).
+    /// Fails if no stage has a rate, or a ramp is too long for exact arithmetic (hours at a million
+    /// requests per second).
     pub fn new(stages: Vec<Stage>, spacing: Spacing) -> Result<Schedule, PaceError> {
         stages.iter().try_for_each(Stage::check)?;
         if stages.iter().all(|stage| stage.units() == 0) {
@@ -49,23 +49,24 @@ impl Schedule {
         Ok(Schedule { stages, spacing })
     }
 
-    /// The stages in their order.
+    /// The stages in order.
     pub fn stages(&self) -> &[Stage] {
         &self.stages
     }
 
-    /// Even or random.
+    /// How requests are spaced.
     pub fn spacing(&self) -> Spacing {
         self.spacing
     }
 
-    /// The part of one thread: the requests whose number modulo `threads` is `thread`.
+    /// One thread's share: the requests whose number modulo `threads` is `thread`.
     pub fn share(&self, thread: u32, threads: u32, stop: Stop) -> Share<'_> {
         Share::new(self, thread, threads, stop)
     }
 
-    /// When request `index` (from 0) is due, in nanoseconds from the start; `None` after the end.
-    /// Random arrivals are drawn from the first on; a thread uses [`Schedule::share`] instead.
+    /// When request `index` (from 0) is due, in nanoseconds since the start; `None` after the end.
+    /// Random arrivals are drawn from the first one each time; threads use [`Schedule::share`]
+    /// instead.
     pub fn due_ns(&self, index: u64) -> Option<u64> {
         match self.spacing {
             Spacing::Even => self.at(
@@ -80,7 +81,7 @@ impl Schedule {
         }
     }
 
-    /// How many requests are due from the start up to and including `at_ns`.
+    /// Number of requests due from the start up to and including `at_ns`.
     pub fn due_by(&self, at_ns: u64) -> u64 {
         match self.spacing {
             Spacing::Even => self.even_due_by(at_ns),
@@ -91,20 +92,20 @@ impl Schedule {
         }
     }
 
-    /// How many requests are due before `at_ns`.
+    /// Number of requests due before `at_ns`.
     pub fn due_before(&self, at_ns: u64) -> u64 {
         at_ns.checked_sub(1).map_or(0, |before| self.due_by(before))
     }
 
-    /// The length of all stages in nanoseconds; [`super::FOREVER_NS`] when one has no end.
+    /// Total length of all stages in nanoseconds; [`super::FOREVER_NS`] if one is unlimited.
     pub fn length_ns(&self) -> u64 {
         self.stages
             .iter()
             .fold(0, |sum: u64, stage| sum.saturating_add(stage.duration_ns))
     }
 
-    /// The requests for which [`Schedule::due_ns`] is at most `at_ns`, found by halving: the times
-    /// grow with the numbers.
+    /// Number of requests for which [`Schedule::due_ns`] is at most `at_ns`, by binary search: the
+    /// times increase with the request number.
     fn even_due_by(&self, at_ns: u64) -> u64 {
         let is_due = |index| self.due_ns(index).is_some_and(|due| due <= at_ns);
         let (mut low, mut high) = (0, 1);
@@ -123,14 +124,14 @@ impl Schedule {
         low
     }
 
-    /// The time at which `units` have come, from a position that is not after it. The position moves on,
-    /// so a walk through the schedule visits each stage once.
+    /// Returns the time at which `units` have accumulated, starting from a position that is not
+    /// after it. Advances the position, so that a walk through the schedule visits each stage once.
     pub(super) fn at(&self, units: u128, position: &mut Position) -> Option<u64> {
         loop {
             let stage = self.stages.get(position.stage)?;
             let inside = units - position.begins_units;
-            // A request that would fall on the very end belongs to the next stage with a rate: it
-            // is due when the integral passes its number, and a pause does not pass it.
+            // A request that falls exactly on the end belongs to the next stage with a rate: it is
+            // due when the integral exceeds its number, which it does not during a pause.
             if inside < stage.units() {
                 return position.begins_ns.checked_add(stage.last_ns_with(inside));
             }
@@ -141,50 +142,50 @@ impl Schedule {
     }
 }
 
-// A stage: a rate that changes linearly, and the exact integral over it. The integral is counted in
-// [`UNITS_PER_REQUEST`]ths of a request. A rate is an integer of millionths per second and a time an
-// integer of nanoseconds, so their product is an integer of 1e-15 requests; the factor 2 takes in the
-// half of the ramp's area.
+// A stage: a linearly changing rate and its exact integral, counted in units of
+// 1/[`UNITS_PER_REQUEST`] request. Rates are integers of millionths per second and times are
+// integers of nanoseconds, so their product is an integer of 1e-15 requests; the factor of 2
+// absorbs the half in the area of a ramp.
 
-/// Units of the integral in one request.
+/// Units of the integral per request.
 pub(super) const UNITS_PER_REQUEST: u128 = 2_000_000_000_000_000;
 
-/// The length of a stage without an end: 584 years.
+/// Length of an unlimited stage: 584 years.
 pub const FOREVER_NS: u64 = u64::MAX;
 
-/// Why a pace cannot be used.
+/// Why a pace is invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PaceError {
-    /// A rate outside of [`Rate`].
+    /// A rate outside the range of [`Rate`].
     #[error("cannot use the rate {0} 1/s: it is not between 0 and 100000000")]
     Rate(f64),
     /// A ramp whose integral would not fit into 128 bits.
     #[error("cannot ramp for {duration_ns} ns at these rates: split the ramp into shorter stages")]
     RampTooLong {
-        /// Its length.
+        /// Length of the ramp.
         duration_ns: u64,
     },
     /// A schedule in which no request is ever due.
     #[error("the schedule has no stage with a rate above zero")]
     Empty,
-    /// A closed model without clients.
+    /// A closed pace without clients.
     #[error("a closed load needs at least one client")]
     NoClients,
 }
 
-/// A interval in which the rate goes linearly from one value to another.
+/// An interval in which the rate changes linearly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stage {
-    /// The rate at its beginning.
+    /// Rate at the beginning.
     pub from: Rate,
-    /// The rate at its end.
+    /// Rate at the end.
     pub to: Rate,
-    /// Its length in nanoseconds.
+    /// Length in nanoseconds.
     pub duration_ns: u64,
 }
 
 impl Stage {
-    /// One rate without an end.
+    /// A constant rate of unlimited length.
     pub fn constant(rate: Rate) -> Stage {
         Stage {
             from: rate,
@@ -193,7 +194,7 @@ impl Stage {
         }
     }
 
-    /// Checks that [`Stage::units_before`] cannot overflow.
+    /// Checks that [`Stage::reaches_at_most`] cannot overflow.
     pub(super) fn check(&self) -> Result<(), PaceError> {
         let duration = u128::from(self.duration_ns);
         let fastest = u128::from(self.from.max(self.to).micro_per_s());
@@ -211,15 +212,15 @@ impl Stage {
         })
     }
 
-    /// Units in the whole stage: twice the area of the trapezium.
+    /// Units in the whole stage: twice the area of the trapezoid.
     pub(super) fn units(&self) -> u128 {
         let both = u128::from(self.from.micro_per_s()) + u128::from(self.to.micro_per_s());
         both * u128::from(self.duration_ns)
     }
 
-    /// On a ramp: whether the integral up to `at_ns` is at most `units`, without any rounding.
+    /// Whether the integral of a ramp up to `at_ns` is at most `units`, computed without rounding.
     ///
-    /// With rates a and b, length T and time t the integral in units is 2at + (b - a)t^2 / T.
+    /// With rates a and b, length T and time t, the integral in units is 2at + (b - a)t^2 / T.
     /// Multiplied by T, both sides are integers.
     fn reaches_at_most(&self, at_ns: u64, units: u128) -> bool {
         let t = i128::from(at_ns);
@@ -230,8 +231,8 @@ impl Stage {
         scaled as u128 <= units * self.duration_ns as u128
     }
 
-    /// The last nanosecond of the stage up to which at most `units` have come; `units` must be
-    /// fewer than [`Stage::units`].
+    /// Returns the last nanosecond of the stage by which at most `units` have accumulated; `units`
+    /// must be less than [`Stage::units`].
     pub(super) fn last_ns_with(&self, units: u128) -> u64 {
         if self.from == self.to {
             let per_ns = 2 * u128::from(self.from.micro_per_s());
@@ -241,8 +242,8 @@ impl Stage {
         self.search(guess, units)
     }
 
-    /// The root of the integral in floating point, in the form that does not cancel near a rate of
-    /// zero: t = 2u / (2a + sqrt(4a^2 + 4u(b - a) / T)).
+    /// Estimates the root of the integral in floating point, in the form that does not suffer from
+    /// cancellation near a rate of zero: t = 2u / (2a + sqrt(4a^2 + 4u(b - a) / T)).
     fn estimate_ns(&self, units: u128) -> u64 {
         let from = self.from.micro_per_s() as f64;
         let slope = (self.to.micro_per_s() as f64 - from) / self.duration_ns as f64;
@@ -254,7 +255,7 @@ impl Stage {
         ((units as f64 / denominator) as u64).min(self.duration_ns)
     }
 
-    /// Corrects the guess with exact arithmetic: widens a bracket around it, then halves it.
+    /// Corrects the guess with exact arithmetic: widens a bracket around it, then bisects.
     fn search(&self, guess_ns: u64, units: u128) -> u64 {
         let mut width = 2;
         let mut low = guess_ns.saturating_sub(1);
@@ -280,7 +281,7 @@ impl Stage {
     }
 }
 
-/// Requests per second, counted in millionths: 0.000001/s to 100 million a second.
+/// Requests per second, in millionths: 0.000001/s to 100 million/s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate {
     micro_per_s: u64,
@@ -290,15 +291,15 @@ impl Rate {
     /// No requests: a pause, or the foot of a ramp.
     pub const ZERO: Rate = Rate { micro_per_s: 0 };
 
-    /// The fastest rate. With it the sums of [`super::Schedule`] stay far inside 128 bits.
+    /// The maximum rate. It keeps the sums of [`super::Schedule`] far within 128 bits.
     pub const MAX: Rate = Rate {
         micro_per_s: 100_000_000_000_000,
     };
 
-    /// Rounds to millionths of a request per second.
+    /// Creates a rate, rounded to millionths of a request per second.
     ///
     /// # Errors
-    /// When the figure is negative, not a number, or above [`Rate::MAX`].
+    /// Fails if the figure is negative, not a number, or above [`Rate::MAX`].
     pub fn per_second(requests: f64) -> Result<Rate, PaceError> {
         let micro = (requests * 1e6).round();
         if !(0.0..=Rate::MAX.micro_per_s as f64).contains(&micro) {
@@ -320,20 +321,20 @@ impl Rate {
     }
 }
 
-// One thread's part of a schedule. Of N threads, thread i sends the requests i, i + N, i + 2N and so
-// on. Together they send what one thread would, at the same nanoseconds, and no thread sends in
-// bursts.
+// One thread's share of a schedule. Of N threads, thread i sends the requests i, i + N, i + 2N and
+// so on. Together they send the same requests at the same nanoseconds as a single thread, and no
+// thread sends in bursts.
 
-/// A request that is to be sent.
+/// A request to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
-    /// Its number in the whole schedule, from 0.
+    /// Number in the whole schedule, from 0.
     pub index: u64,
-    /// Its intended start, in nanoseconds from the start of the load.
+    /// Intended start, in nanoseconds since the start of the load.
     pub at_ns: u64,
 }
 
-/// A walk over the requests of one thread. It allocates nothing.
+/// Iterates over the requests of one thread. Does not allocate.
 #[derive(Debug, Clone)]
 pub struct Share<'a> {
     schedule: &'a Schedule,
@@ -344,7 +345,8 @@ pub struct Share<'a> {
     random: Option<Walk>,
 }
 
-/// Random arrivals can only be walked, so every thread draws all of them and keeps its own.
+/// State of random arrivals. They can only be drawn in sequence, so every thread draws all of them
+/// and uses its own.
 #[derive(Debug, Clone)]
 struct Walk {
     draws: Exponential,
@@ -353,8 +355,8 @@ struct Walk {
 }
 
 impl Walk {
-    /// Units up to arrival `index`: the sum of index + 1 intervals, as integers, so that the sum is
-    /// the same whoever adds it up.
+    /// Units up to arrival `index`: the sum of index + 1 intervals. Integers, so that the sum does
+    /// not depend on the thread that computes it.
     fn units_at(&mut self, index: u64) -> u128 {
         while self.drawn <= index {
             self.units += (self.draws.draw() * UNITS_PER_REQUEST as f64) as u128;
@@ -387,7 +389,7 @@ impl<'a> Share<'a> {
 impl Iterator for Share<'_> {
     type Item = Due;
 
-    /// The next request; `None` when the schedule or the load has ended.
+    /// Returns the next request; `None` when the schedule or the load has ended.
     fn next(&mut self) -> Option<Due> {
         let index = self.next_index;
         if self.stop.after_requests.is_some_and(|count| index >= count) {
@@ -406,13 +408,13 @@ impl Iterator for Share<'_> {
     }
 }
 
-/// The size of part `thread` when `total` things are dealt out to `threads` one by one.
+/// Size of part `thread` when `total` items are distributed evenly over `threads`.
 pub fn part_of(total: u64, thread: u32, threads: u32) -> u64 {
     let threads = u64::from(threads.max(1));
     total / threads + u64::from(u64::from(thread) < total % threads)
 }
 
-/// A stream of exponentially distributed numbers with mean 1.
+/// Generates exponentially distributed numbers with mean 1.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Exponential {
     generator: Xoshiro256PlusPlus,
@@ -425,8 +427,8 @@ impl Exponential {
         }
     }
 
-    /// By inversion: -ln(u) with u uniform in (0, 1]. libm's logarithm is software, so it does not
-    /// depend on the platform.
+    /// Draws by inversion: -ln(u) with u uniform in (0, 1]. libm's logarithm is implemented in
+    /// software and therefore independent of the platform.
     pub fn draw(&mut self) -> f64 {
         let bits = self.generator.next_u64() >> 11;
         let uniform = (bits + 1) as f64 / (1_u64 << 53) as f64;
@@ -434,17 +436,17 @@ impl Exponential {
     }
 }
 
-/// When a load ends. The condition that is met first counts; without any it goes on until stopped.
+/// When a load ends: at the first condition that is met; without any, when it is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stop {
-    /// Requests in all, over every thread.
+    /// Total number of requests over all threads.
     pub after_requests: Option<u64>,
-    /// Nanoseconds from the start; a request due at this time or later is not sent.
+    /// Nanoseconds since the start; a request due at this time or later is not sent.
     pub after_ns: Option<u64>,
 }
 
 impl Stop {
-    /// Whether request `index` (from 0), due `at_ns` after the start, is still to be sent.
+    /// Whether request `index` (from 0), due `at_ns` after the start, is still sent.
     pub fn admits(&self, index: u64, at_ns: u64) -> bool {
         self.after_requests.is_none_or(|count| index < count)
             && self.after_ns.is_none_or(|end_ns| at_ns < end_ns)

@@ -1,5 +1,5 @@
-//! What is sent and what comes back: several kinds of requests, other sockets, limits of connections, rules
-//! for answers, and times that agree with the log of the server.
+//! Requests and responses: several kinds of requests, other sockets, connection limits, rules for
+//! responses, and times that agree with the server's log.
 
 use super::server::{Server, Then, carry_out, carry_out_by, good, rows};
 use speedwell_clock::Clock;
@@ -103,7 +103,7 @@ fn a_connection_is_given_up_after_its_requests_or_its_time() {
     load.rules.lifetime_ns = Some(45 * MS);
     let measured = carry_out_by(clock, &load);
     assert_eq!(rows(&measured), [("ok", 20)]);
-    // The fifth answer of each connection comes when its time is over.
+    // The fifth response of each connection arrives when its lifetime is over.
     assert_eq!(measured.totals.outcomes.connections.opened, 4);
 }
 
@@ -118,11 +118,11 @@ fn pipelined_requests_are_answered_in_order_and_a_close_loses_none() {
     assert_eq!(rows(&measured), [("ok", 400)]);
     assert_eq!((server.seen(), measured.most_connections), (400, 2));
 
-    // Every tenth answer closes its connection; what was sent behind it is not lost.
+    // Every tenth response closes its connection; later pipelined requests are not lost.
     let server = Server::start(|mut asked| match asked.number % 10 {
         9 => {
             asked.say("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
-            // What the client has sent meanwhile is read, or closing would reset the connection.
+            // Read what the client has sent since; otherwise closing would reset the connection.
             let _ = asked.stream.shutdown(std::net::Shutdown::Write);
             let _ = std::io::copy(asked.stream, &mut std::io::sink());
             Then::Close
@@ -207,7 +207,7 @@ fn a_request_before_the_load_tells_what_the_server_is() {
 
 #[test]
 fn times_agree_with_a_log_that_the_server_keeps() {
-    // The server takes a different time for each request and writes down how long it was.
+    // The server takes a different time for each request and logs it.
     let log: Arc<Mutex<Vec<u64>>> = Arc::default();
     let note = log.clone();
     let turn = AtomicU64::new(0);
@@ -232,14 +232,15 @@ fn times_agree_with_a_log_that_the_server_keeps() {
     served.sort_unstable();
     taken.sort_unstable();
     assert_eq!(served.len(), taken.len());
-    // No request is quicker than its server, and the k-th quickest no quicker than the k-th.
+    // No request is faster than the server, and the k-th fastest is no faster than the server's
+    // k-th.
     assert!(
         served
             .iter()
             .zip(&taken)
             .all(|(served, taken)| served <= taken)
     );
-    // The histogram tells the percentiles of these very times to a thousandth.
+    // The histogram's percentiles are within a thousandth of these times.
     let service: &Distribution<_> = measured.totals.latency.service();
     for ppm in [10_000, 250_000, 500_000, 900_000, 990_000, 1_000_000] {
         let rank = (600 * u64::from(ppm)).div_ceil(1_000_000) as usize;

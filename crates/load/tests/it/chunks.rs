@@ -1,10 +1,10 @@
-//! Random chunked bodies, valid and damaged, against a decoder written line by line for this test.
+//! Random chunked bodies, valid and damaged, compared with a simple line-based decoder.
 
 use super::pieces::check;
 use super::streams::Draw;
 use speedwell_load::http1::MethodKind;
 
-/// The payload and what is behind the body, or `None` for anything that is not a whole body.
+/// Returns the payload and the bytes after the body; `None` unless the body is complete and valid.
 fn decode(mut rest: &[u8]) -> Option<(Vec<u8>, usize)> {
     let mut payload = Vec::new();
     loop {
@@ -41,7 +41,7 @@ fn decode(mut rest: &[u8]) -> Option<(Vec<u8>, usize)> {
     }
 }
 
-/// Takes a line, which ends with CRLF or LF.
+/// Removes a line, which ends with CRLF or LF, from the start.
 fn line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let end = rest.iter().position(|byte| *byte == b'\n')?;
     let line = &rest[..end];

@@ -1,4 +1,4 @@
-//! Closed loads as they are carried out: how many requests, how long, and what the other side saw.
+//! Closed loads: number of requests, duration, and the server's view.
 
 use super::busy::{eventually, holds, wait_until};
 use super::server::{
@@ -86,7 +86,7 @@ fn a_load_by_time_ends_then_and_counts_only_what_came_in_time() {
     let measured = carry_out_by(clock, &for_ms(server.load(3, 0), 250));
     assert_eq!(measured.elapsed_ns, 250 * MS);
     let ok = measured.totals.outcomes.succeeded();
-    // One a millisecond, and no more than one for each client that was under way at the end.
+    // One per millisecond, plus at most one in flight for each client at the end.
     assert!((250..=253).contains(&ok), "{ok}");
     assert_eq!(server.seen(), ok);
     assert!(measured.ok_in_time <= ok && measured.ok_in_time + 3 >= ok);
@@ -112,7 +112,7 @@ fn answers_of_the_warm_up_are_in_its_part_of_the_timeline() {
 
 #[test]
 fn no_more_than_all_clients_are_under_way() {
-    // Every answer comes after the load has ended.
+    // Every response arrives after the end of the load.
     let clock = Clock::movable();
     let server = Server::start(move |mut asked| {
         clock.advance(Duration::from_millis(400));
@@ -180,7 +180,7 @@ fn clients_think_between_requests() {
     };
     eventually(1, || {
         let measured = carry_out(&load);
-        // At most 400 / 20 rounds of four, and not far fewer, unless others hold the client up.
+        // At most 400 / 20 rounds of four, and not much fewer unless the machine delays the client.
         let ok = measured.totals.outcomes.succeeded();
         assert!(ok <= 84, "{ok}");
         holds(ok >= 40, || format!("{ok} requests"))
@@ -193,16 +193,16 @@ fn a_steady_load_ends_before_its_time_and_an_unsteady_one_does_not() {
     let seconds = even.elapsed_ns as f64 / 1e9;
     assert!((2.0..3.0).contains(&seconds), "{seconds}");
     assert!(even.ok_in_time + 2 >= even.totals.outcomes.succeeded());
-    // Each answer takes 1 % longer than the one before, so that a second brings half as many as the last one: that
-    // is far from steady.
+    // Each response takes 1 % longer than the previous one, so a second has half as many as the one
+    // before: far from steady.
     let slowing = until_steady(2_500, |number| {
         0.0005 * 1.01_f64.powi(number.min(700) as i32)
     });
     assert_eq!(slowing.elapsed_ns, 2_500 * MS);
 }
 
-/// A load of so many milliseconds that ends when it is steady, to a server whose answers take so many seconds. Time goes on
-/// no faster than its intervals are told.
+/// Runs a load of `ms` milliseconds that ends when steady. `seconds` returns the duration of each
+/// response. Time advances no faster than its intervals are reported.
 fn until_steady(ms: u64, seconds: fn(u64) -> f64) -> Measured {
     let clock = Clock::movable();
     let (begin, watched) = (clock.now(), Arc::new(AtomicU64::new(0)));
@@ -222,7 +222,7 @@ fn until_steady(ms: u64, seconds: fn(u64) -> f64) -> Measured {
     let measured = generator::run_by(clock, &load, &AtomicBool::new(false), &mut |progress| {
         watched.store(progress.at_ns, Ordering::SeqCst);
     });
-    // What is still waited for in the server may go on.
+    // Release requests that still wait in the server.
     watched.store(u64::MAX / 2, Ordering::SeqCst);
     let measured = measured.unwrap();
     measured.totals.outcomes.balance().unwrap();

@@ -1,4 +1,4 @@
-//! Servers that send without end: they cost neither the limits of time nor the memory.
+//! Servers that send endlessly: they exceed neither time limits nor memory.
 
 use super::server::{Server, Then, carry_out, rows};
 use super::server_of_streams::{frame, start};
@@ -6,7 +6,7 @@ use std::io::Write;
 
 #[test]
 fn a_server_that_never_stops_sending_does_not_outlast_the_limits() {
-    // Answers before the answer may be as many as a server likes (RFC 9110, section 15.2).
+    // A server may send any number of interim responses (RFC 9110, section 15.2).
     let server = Server::start(|asked| {
         let interim = b"HTTP/1.1 102 Processing\r\n\r\n".repeat(40_000);
         while asked.stream.write_all(&interim).is_ok() {}
@@ -17,7 +17,8 @@ fn a_server_that_never_stops_sending_does_not_outlast_the_limits() {
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("timeout.total", 4)]);
     let service = measured.totals.latency.all_sent().service;
-    // A turn is a megabyte of each connection; without turns a limit waits for the server to pause.
+    // A turn reads one megabyte per connection; without turns, a timeout would wait for the server
+    // to pause.
     assert!(
         service.greatest_ns() < Some(3_000_000_000),
         "{:?}",
@@ -27,7 +28,7 @@ fn a_server_that_never_stops_sending_does_not_outlast_the_limits() {
 
 #[test]
 fn a_server_that_asks_and_never_takes_the_answers_is_given_up_by_name() {
-    // PING and SETTINGS, each of which has to be answered; this server reads nothing meanwhile.
+    // PING and SETTINGS must be answered, but this server never reads.
     for asking in [frame(6, 0, 0, &[0; 8]), frame(4, 0, 0, &[])] {
         let flood = asking.repeat(10_000);
         let server = start(move |stream| {

@@ -1,4 +1,4 @@
-//! What the operating system does not know, or does not allow: a load goes on without it, or ends with its name.
+//! System calls that are unknown or forbidden: a load works around them, or fails with their name.
 
 use super::server::{Server, good, rows};
 use speedwell_load::generator;
@@ -7,7 +7,8 @@ use speedwell_load::measured::Measured;
 use speedwell_load::pace::{Pace, Rate, Schedule, Spacing, Stage};
 use std::sync::atomic::AtomicBool;
 
-/// Makes a system call fail for the thread that calls, and for those that it starts. False where that is not allowed.
+/// Makes a system call fail in the calling thread and threads it starts. Returns false if not
+/// permitted.
 fn forbid(call: libc::c_long, errno: i32) -> bool {
     const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
     let filter = |code: u32, yes: u8, no: u8, k: u32| libc::sock_filter {
@@ -16,7 +17,7 @@ fn forbid(call: libc::c_long, errno: i32) -> bool {
         jf: no,
         k,
     };
-    // Loads the number of the call, and answers with the error if it is the one.
+    // Loads the system call number, and returns the error if it matches.
     let mut program = [
         filter(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
         filter(
@@ -37,14 +38,14 @@ fn forbid(call: libc::c_long, errno: i32) -> bool {
         len: program.len() as u16,
         filter: program.as_mut_ptr(),
     };
-    // SAFETY: the program lives until the calls return, which copy it; they change the calling thread only.
+    // SAFETY: the program outlives the calls, which copy it; they affect only the calling thread.
     unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
             && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program) == 0
     }
 }
 
-/// Carries a load out in a thread for which waiting for sockets fails with `errno`.
+/// Runs a load in a thread in which waiting for sockets fails with `errno`.
 fn without_exact_waits(load: &Load, errno: i32) -> Option<Result<Measured, String>> {
     let forbidden = || {
         forbid(libc::SYS_epoll_pwait2, errno).then(|| {

@@ -1,5 +1,5 @@
-//! Random heads, valid and damaged, read as httparse reads them. HEAD is asked, so that a head is
-//! all there is.
+//! Random heads, valid and damaged, compared with httparse. The requests are HEAD, so that
+//! responses consist of the head only.
 
 use super::pieces::{LIMITS, check};
 use super::streams::Draw;
@@ -36,8 +36,8 @@ fn head(draw: &mut Draw) -> Vec<u8> {
     (head + draw.of(&line_ends)).into_bytes()
 }
 
-/// The verdict of httparse: the length of the head, its status and Content-Type; `None` for an
-/// incomplete head, an error for a malformed one.
+/// httparse's result: length of the head, status and Content-Type; `None` for an incomplete head,
+/// an error for a malformed one.
 type Verdict = Result<Option<(usize, u16, Option<Vec<u8>>)>, httparse::Error>;
 
 fn httparse_reads(bytes: &[u8]) -> Verdict {
@@ -57,8 +57,8 @@ fn httparse_reads(bytes: &[u8]) -> Verdict {
     Ok(Some((length, response.code.unwrap(), content_type)))
 }
 
-/// Where the two differ on purpose: httparse skips empty lines before a response and reads status
-/// codes below 100; it does not read versions 1.2 to 1.9.
+/// Excludes intentional differences: httparse skips empty lines before a response and accepts
+/// status codes below 100; it does not accept versions 1.2 to 1.9.
 fn is_judged_alike(bytes: &[u8]) -> bool {
     let minor = bytes.get(7).copied().unwrap_or(b'1');
     let code = bytes.get(9).copied().unwrap_or(b'2');
@@ -97,7 +97,7 @@ fn heads_are_read_as_httparse_reads_them() {
                 complete += 1;
                 damaged_complete += usize::from(damages > 0);
             }
-            // What is wrong may be seen by one of them before the end and by the other later.
+            // One of them may detect an error before the end and the other only later.
             Ok(None) => assert!(ours.ended.is_empty(), "{text:?}"),
             Err(error) => {
                 assert!(ours.ended.is_empty(), "httparse says {error} to {text:?}");

@@ -1,4 +1,4 @@
-//! Distributions against sorted lists, and logs against another implementation of the format.
+//! Distributions compared with sorted lists, and logs with another implementation of the format.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
@@ -9,7 +9,7 @@ use speedwell_load::latency::{
 use speedwell_load::outcomes::ErrorClass;
 use std::time::Duration;
 
-/// Times over nine orders of magnitude, some of them far beyond an hour.
+/// Times over nine orders of magnitude, some far beyond an hour.
 fn values(count: usize) -> Vec<u64> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(11);
     (0..count)
@@ -49,10 +49,10 @@ fn quantiles_are_those_of_the_sorted_list() {
 fn mean_and_deviation_are_exact() {
     let times = recorded(&[2, 4, 4, 4, 5, 5, 7, 9]);
     assert_eq!(times.mean_ns(), Some(5.0));
-    // The squares of the differences add up to 32; a sample divides by 7.
+    // The squared differences sum to 32; a sample divides by 7.
     let deviation = times.standard_deviation_ns().unwrap();
     assert!((deviation - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
-    // A nanosecond around a minute: floating point alone would say zero.
+    // A nanosecond around a minute: floating point alone would give zero.
     let near = recorded(&[60_000_000_000, 60_000_000_002]);
     assert!((near.standard_deviation_ns().unwrap() - 2_f64.sqrt()).abs() < 1e-12);
     assert_eq!(recorded(&[7]).standard_deviation_ns(), None);
@@ -93,7 +93,7 @@ fn a_few_times_without_an_end_leave_the_median_known_and_the_tail_not() {
         [500_000, 990_000, 999_990, 1_000_000].map(is_bound),
         [false, false, true, true]
     );
-    // Where the two make a difference, the figure has the mark.
+    // Where the two unfinished requests matter, the quantile is marked.
     let mut few = Distribution::<Response>::new();
     for ms in [1, 2, 3, 4] {
         few.record(ms * 1_000_000);
@@ -217,7 +217,7 @@ fn a_log_is_read_back_as_it_was_written() {
     );
     let again: Distribution<Service> = read[0].times();
     assert_eq!(again.count(), times.count() - times.beyond());
-    // Values of the same bin are the same to a histogram.
+    // Values in the same bin are equal to a histogram.
     let inside = recorded(
         &values(5000)
             .into_iter()
@@ -237,8 +237,8 @@ fn a_log_is_read_back_as_it_was_written() {
     assert_eq!(read[1].times::<Lag>().count(), 0);
 }
 
-/// Written by the Python implementation (hdrhistogram 0.10.8), which writes no tags: 1 ms to 1000 ms
-/// in steps of 1 ms, then ten times 7 s.
+/// Written by the Python implementation (hdrhistogram 0.10.8), which writes no tags: 1 ms to 1000
+/// ms in steps of 1 ms, then ten times 7 s.
 const FOREIGN: &str = include_str!("python.hlog");
 
 #[test]

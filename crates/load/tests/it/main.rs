@@ -1,5 +1,5 @@
-//! Tests of the parts together: against other parsers, as properties, against servers that misbehave,
-//! and against figures that do not come from the code.
+//! Integration tests: against other parsers, as properties, against misbehaving servers, and
+//! against figures that do not come from the code.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Servers that load generators are known to miscount, as the bytes they send. Each is read whole,
-//! byte by byte and in uneven pieces.
+//! Byte streams of servers that load generators are known to miscount. Each is read at once, byte
+//! by byte and in uneven pieces.
 
 use super::pieces::{Outcome, check};
 use speedwell_load::http1::{Ending, MethodKind, Phase, Reply, ReplyError, Summary};
@@ -313,7 +313,7 @@ fn a_head_without_end_is_refused_at_the_limit() {
     let fields = |count| format!("{line}{}\r\n", "A: b\r\n".repeat(count));
     broken(&fields(13), ReplyError::HeadTooLarge);
     assert!(matches!(get(&fields(12)).ending, Ok(Ending::Complete(_))));
-    // 600 bytes are allowed in all.
+    // The limit is 600 bytes in total.
     let head = |length: usize| format!("{line}A: {}\r\n\r\n", "x".repeat(length - line.len() - 7));
     assert!(matches!(get(&head(600)).ending, Ok(Ending::Complete(all)) if all.head_bytes == 600));
     broken(&head(601), ReplyError::HeadTooLarge);

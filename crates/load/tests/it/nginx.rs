@@ -1,5 +1,4 @@
-//! Our counts beside those of a server that is known to count: nginx's log and its status page, in ten
-//! runs of every shape.
+//! Our counts compared with nginx's log and status page, in ten runs of each kind of load.
 
 use super::server::{carry_out, load_to};
 use speedwell_load::load::{Http, Kind, Kinds, Load};
@@ -19,7 +18,7 @@ struct Nginx {
 }
 
 impl Nginx {
-    /// `None` where it is not installed.
+    /// Returns `None` if nginx is not installed.
     fn start() -> Option<Nginx> {
         let folder = std::env::temp_dir().join(format!("speedwell-nginx-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
@@ -64,15 +63,16 @@ impl Nginx {
         panic!("nginx does not listen");
     }
 
-    /// Lines of the log, by status.
+    /// Number of log lines by status.
     fn logged(&self) -> (u64, u64) {
         let log = std::fs::read_to_string(self.folder.join("access")).unwrap();
         let count = |status: &str| log.lines().filter(|line| *line == status).count() as u64;
         (count("200"), count("404"))
     }
 
-    /// Lines of the log when they are at least so many. A line is written when its answer has been sent, which
-    /// may be a while after we have it; those that we know nothing of get a moment, too.
+    /// Counts log lines once there are at least `answers`. A line is written after its response was
+    /// sent, possibly a while after we received it; lines for requests unknown to us get a moment,
+    /// too.
     fn logged_at_least(&self, answers: u64) -> (u64, u64) {
         let give_up = Instant::now() + Duration::from_secs(20);
         let all = |(good, missing): (u64, u64)| good + missing;
@@ -83,7 +83,7 @@ impl Nginx {
         self.logged()
     }
 
-    /// Requests that it counts itself, this one included.
+    /// Requests as counted by nginx, including this one.
     fn handled(&self) -> u64 {
         let mut socket = TcpStream::connect(self.plain).unwrap();
         socket.write_all(b"GET /status HTTP/1.0\r\n\r\n").unwrap();
@@ -104,7 +104,7 @@ impl Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // SIGQUIT of its own child: the worker ends with its master.
+        // Let the worker exit gracefully with its master (SIGQUIT to our own child).
         let _ = Command::new("kill")
             .arg(self.child.id().to_string())
             .status();
@@ -168,7 +168,7 @@ fn statuses(outcomes: &OutcomeCounts) -> (u64, u64) {
     )
 }
 
-/// Attempts that no request was written for, which a late generator has in an open load.
+/// Attempts for which no request was written, as by a late generator in an open load.
 fn unsent(outcomes: &OutcomeCounts) -> u64 {
     let row = outcomes.rows().find(|row| row.name == "unsent");
     row.unwrap().count
@@ -191,7 +191,7 @@ fn ten_loads_are_counted_as_nginx_counts_them() {
         let theirs = (now.0 - logged.0, now.1 - logged.1);
         assert_eq!(ours, theirs, "load {at}: {rows:?}");
         assert_eq!(all - handled - 1, ours.0 + ours.1, "load {at}");
-        // Pipelined requests behind the last answer of a connection reach nobody.
+        // Pipelined requests after the last response of a connection are lost.
         let unanswered = outcomes.attempts() - unsent(outcomes) - ours.0 - ours.1;
         assert!(
             unanswered == 0 || load.streams_per_connection > 1,

@@ -1,4 +1,4 @@
-//! Open loads as they are carried out: a rate that is kept, stalls that are told, connections that grow.
+//! Open loads: constant rates, stalls, and growing numbers of connections.
 
 use super::busy::{eventually, holds, wait_until};
 use super::server::{Server, carry_out, carry_out_beside, for_ms, good, rows};
@@ -22,8 +22,8 @@ fn at_rate(load: Load, rate: f64, spacing: Spacing) -> Load {
     }
 }
 
-/// Carries a load out by a clock that is moved by a millisecond, `before` each of which the test may wait for something, until
-/// the load has ended.
+/// Runs a load on a clock that advances by a millisecond at a time, calling `before` each time so
+/// that the test can wait for something, until the load has ended.
 fn moved_by(clock: Clock, load: &Load, mut before: impl FnMut(u64)) -> Measured {
     carry_out_beside(clock, load, |has_ended| {
         for ms in (0..).take_while(|_| !has_ended()) {
@@ -59,7 +59,7 @@ fn random_arrivals_come_as_often_as_asked_for() {
     assert!((872..=1128).contains(&attempts), "{attempts}");
 }
 
-/// A server that serves nobody for 300 ms, from its 400th millisecond on, and when it answered.
+/// A server that stalls for 300 ms after its first 400 ms, and the times of its responses.
 fn stalling() -> (Server, Arc<Mutex<Vec<Instant>>>) {
     let first = OnceLock::new();
     let answered = Arc::new(Mutex::new(Vec::new()));
@@ -77,8 +77,8 @@ fn stalling() -> (Server, Arc<Mutex<Vec<Instant>>>) {
     (server, answered)
 }
 
-/// How long nine of ten requests waited at most, from the instants at which a rate of one each
-/// millisecond makes them due, to the server's own word when it answered.
+/// 90th percentile of the wait, from the instants at which a rate of one per millisecond makes
+/// requests due to the server's own response times.
 fn truth_p90(answered: &[Instant]) -> f64 {
     let due = |at: usize| Duration::from_millis(at as u64);
     let begin = (0..answered.len()).map(|at| answered[at] - due(at));
@@ -91,7 +91,7 @@ fn truth_p90(answered: &[Instant]) -> f64 {
 
 #[test]
 fn a_stall_of_the_server_is_in_the_response_time_and_not_in_the_service_time() {
-    // A busy machine makes stalls of its own, of the server and of the generator.
+    // A busy machine adds its own stalls to server and generator.
     eventually(3, load_through_a_stall);
 }
 
@@ -103,7 +103,8 @@ fn load_through_a_stall() -> Result<(), String> {
     let Latency::Open(latency) = &measured.totals.latency else {
         panic!("an open load has open latencies")
     };
-    // A busy machine may not have caught up at the end; those are told as unsent, with their wait.
+    // A busy machine may not have caught up at the end; such requests are unsent and include their
+    // wait.
     let outcomes = &measured.totals.outcomes;
     assert_eq!(
         (outcomes.attempts(), server.seen()),
@@ -112,18 +113,18 @@ fn load_through_a_stall() -> Result<(), String> {
     let unanswered = outcomes.attempts() - outcomes.succeeded();
     holds(unanswered < 150, || format!("{:?}", rows(&measured)))?;
     let all = latency.requests.merged();
-    // 300 of 1500 requests were due in the stall, and waited up to 300 ms for its end: of all, a
-    // tenth waited longer than 150 ms, or as long as a busy machine made them.
+    // 300 of 1500 requests were due during the stall and waited up to 300 ms for its end: a tenth
+    // of all waited longer than 150 ms, or as long as a busy machine caused.
     let response = all.response.quantile(900_000).unwrap().ns as f64;
     let truth = truth_p90(&answered.lock().unwrap());
     assert!(truth > 130e6, "{truth}");
     holds((response - truth).abs() < 0.1 * truth + 5e6, || {
         format!("{response} {truth}")
     })?;
-    // Only the two that were on their way met the stall itself.
+    // Only the two requests in flight experienced the stall itself.
     let service = all.sent.service.quantile(900_000).unwrap().ns as f64;
     holds(service < response / 2.0, || format!("{service} {response}"))?;
-    // The connections were busy: that is not the generator's own fault.
+    // The connections were busy: not the generator's fault.
     let verdict = OpenVerdict::judge(
         latency,
         Achieved {
@@ -136,7 +137,7 @@ fn load_through_a_stall() -> Result<(), String> {
     holds(own_lag < response / 2.0, || format!("{verdict:?}"))
 }
 
-/// A server whose answers take 50 ms of a clock; how many requests it has begun to serve, and how many it has answered.
+/// A server whose responses take 50 ms of the clock; counts requests started and answered.
 fn slow(clock: Clock) -> (Server, [Arc<AtomicU64>; 2]) {
     let counts: [Arc<AtomicU64>; 2] = Default::default();
     let [begun, answered] = counts.clone();
@@ -153,12 +154,12 @@ fn slow(clock: Clock) -> (Server, [Arc<AtomicU64>; 2]) {
 
 #[test]
 fn connections_grow_with_the_load_up_to_the_limit() {
-    // 200/s of 50 ms each are ten at once.
+    // 200/s at 50 ms each means ten at once.
     let clock = Clock::movable();
     let (server, [begun, answered]) = slow(clock);
     let load = at_rate(for_ms(server.load(1, 0), 500), 200.0, Spacing::Even);
     let measured = moved_by(clock, &load, |ms| {
-        // Time goes on when what is due has arrived, and what is served has been answered.
+        // Time advances once due requests have arrived and served ones have been answered.
         let due = (ms / 5 + 1).min(100);
         wait_until(|| begun.load(Ordering::SeqCst) >= due);
         wait_until(|| answered.load(Ordering::SeqCst) >= due.saturating_sub(10));
@@ -176,7 +177,7 @@ fn connections_grow_with_the_load_up_to_the_limit() {
     assert!(measured.reached_most_connections);
     assert_eq!(measured.most_connections, 2);
     let outcomes = &measured.totals.outcomes;
-    // Two connections do 40/s: the rest was due and never sent.
+    // Two connections handle 40/s: the rest is due but never sent.
     let unsent = rows(&measured)
         .iter()
         .find(|row| row.0 == "unsent")

@@ -1,10 +1,10 @@
-//! Random loads: the counts always add up, and never when a request is lost.
+//! Random loads: counts always balance, and never if a request is lost.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
 
-/// What happened to a request in a made-up load.
+/// An event in a simulated load.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Attempt,
@@ -53,7 +53,7 @@ fn enter(outcomes: &mut OutcomeCounts, event: Event) {
     }
 }
 
-/// A load of some requests with every kind of end, and the requests still in flight after it.
+/// Events of a load whose requests end in every way, and the number still in flight.
 fn load(seed: u64) -> (Vec<Event>, u64) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut draw = |below: u64| random.next_u64() % below;
@@ -118,8 +118,8 @@ fn a_lost_event_is_found_whichever_it_is() {
                     | Event::Send { .. }
                     | Event::Bytes(_)
             );
-            // These are whole by themselves; only the beginning and the end of a request are two
-            // events that must meet.
+            // These are complete on their own; only the start and the end of a request are two
+            // events that must match.
             if enters {
                 continue;
             }
@@ -143,7 +143,7 @@ fn the_counts_say_what_does_not_add_up() {
     (0..40).for_each(|_| outcomes.attempt());
     (0..20).for_each(|_| outcomes.ok(200));
     (0..19).for_each(|_| outcomes.failed(ErrorClass::EofInBody));
-    // A status that leaves by the wrong door has no code.
+    // A failed status that is counted without its code.
     outcomes.failed(ErrorClass::Status);
     outcomes.connections.attempt();
     let said: Vec<String> = outcomes
@@ -238,7 +238,7 @@ fn statuses_are_counted_by_code_and_by_hundred() {
     );
     assert_eq!((codes.outside(), codes.total()), (1, 7));
     assert_eq!(outcomes.balance(), Ok(()));
-    // Interim answers are those below 200; anything else was an answer.
+    // Interim responses have codes below 200.
     outcomes.interim(200);
     assert!(outcomes.balance().is_err());
 }

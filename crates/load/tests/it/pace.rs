@@ -1,4 +1,4 @@
-//! Schedules against arithmetic done another way.
+//! Schedules compared with independent arithmetic.
 
 use speedwell_load::pace::{Due, PaceError, Rate, Schedule, Spacing, Stage, Stop};
 
@@ -82,7 +82,7 @@ fn poisson_arrivals_have_the_mean_and_the_variance_of_their_rate() {
         .share(0, 1, seconds(500))
         .map(|due| due.at_ns)
         .collect();
-    // A million arrivals have a standard deviation of a thousand; four of them.
+    // A million arrivals have a standard deviation of a thousand; tolerate four.
     assert!(times.len().abs_diff(1_000_000) < 4000, "{}", times.len());
 
     let mut per_ten_ms = vec![0_u32; 50_000];
@@ -98,7 +98,7 @@ fn poisson_arrivals_have_the_mean_and_the_variance_of_their_rate() {
     // Variance over mean is 1 with a standard error of sqrt(2 / 49999) = 0.0063.
     assert!((dispersion - 1.0).abs() < 4.0 * 0.0063, "{dispersion}");
 
-    // Intervals longer than the mean: e^-1 of them, with a standard error of 0.00048.
+    // A share of e^-1 of the intervals is longer than the mean, with a standard error of 0.00048.
     let long = times
         .windows(2)
         .filter(|pair| pair[1] - pair[0] > 500_000)
@@ -110,7 +110,7 @@ fn poisson_arrivals_have_the_mean_and_the_variance_of_their_rate() {
     assert!(again.eq(times));
 }
 
-/// The integral of the rate up to a time, as a sum over short steps.
+/// Integral of the rate up to a time, as a sum over short steps.
 fn integrated(stages: &[Stage], at_ns: u64) -> f64 {
     let step_ns = 10_000;
     let mut sum = 0.0;
@@ -142,7 +142,7 @@ fn ramps_follow_the_integral_of_their_rate() {
     ];
     let schedule = Schedule::new(stages.clone(), Spacing::Even).unwrap();
     let all: Vec<Due> = schedule.share(0, 1, Stop::default()).collect();
-    // 2000 while it rises, 2000, 1500 while it falls, none in the pause, 100.
+    // 2000 while rising, 2000 constant, 1500 while falling, none in the pause, 100.
     assert_eq!(all.len(), 5600);
     for due in all.iter().step_by(97) {
         let passed = integrated(&stages, due.at_ns);
@@ -151,10 +151,10 @@ fn ramps_follow_the_integral_of_their_rate() {
         assert!(behind.abs() < 0.001, "{due:?} at {passed}");
         assert_eq!(schedule.due_by(due.at_ns), due.index + 1);
     }
-    // The foot of a ramp is the square root law: request k of a rise by 250/s each second.
+    // The foot of a ramp follows a square root: request k of a rise by 250/s each second.
     let at_ns = schedule.due_ns(500).unwrap() as f64;
     assert!((at_ns - (2.0 * 500.0 / 250.0_f64).sqrt() * 1e9).abs() < 2.0);
-    // The first after the pause is due when the pause ends, not when it begins.
+    // The first request after the pause is due at its end, not at its start.
     assert_eq!(schedule.due_ns(5500), Some(10 * SECOND_NS));
     assert_eq!(schedule.due_ns(5600), None);
 }

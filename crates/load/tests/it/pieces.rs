@@ -1,13 +1,13 @@
-//! What must hold of every stream of bytes, however it is cut. The fuzz target uses this file, too.
+//! Invariants of any byte stream, however it is split. Also used by the fuzz target.
 
 use speedwell_load::http1::{Ending, Limits, MethodKind, Reply, ReplyError, Summary, Watch};
 
-/// What a connection gave until it ended or broke.
+/// Everything read from a connection until it ended or failed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
     pub ended: Vec<Summary>,
     pub bodies: Vec<Vec<u8>>,
-    /// The first value of Content-Type of each response.
+    /// The first Content-Type value of each response.
     pub content_types: Vec<Option<Vec<u8>>>,
     pub ending: Result<Ending, ReplyError>,
 }
@@ -23,17 +23,17 @@ impl Outcome {
     }
 }
 
-/// Small enough for short streams to reach them.
+/// Small enough for short streams to exceed them.
 pub const LIMITS: Limits = Limits {
     head_bytes: 600,
     fields: 12,
 };
 
-/// Reads a connection that gives these pieces and then ends, with the responses to requests of these kinds awaited
-/// one after the other, as pipelined requests are.
+/// Reads a connection that delivers these pieces and then ends, while awaiting responses to
+/// requests with these methods in order, as with pipelining.
 ///
 /// # Panics
-/// Progress does not add up.
+/// Panics if the progress does not add up.
 pub fn read<'a>(methods: &[MethodKind], pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
     let mut reply = Reply::new(LIMITS);
     let mut watch = Watch::new(1 << 16, &["content-type"]);
@@ -94,7 +94,7 @@ impl Outcome {
     }
 }
 
-/// Cuts a stream after so many bytes each; the lengths are used in a circle.
+/// Splits a stream into pieces of these lengths, which repeat cyclically.
 pub fn cut<'a>(stream: &'a [u8], lengths: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = stream;
     let mut turn = 0;
@@ -109,10 +109,10 @@ pub fn cut<'a>(stream: &'a [u8], lengths: &'a [usize]) -> impl Iterator<Item = &
     })
 }
 
-/// Reads a stream whole, byte by byte and in pieces, and gives what it was found to be.
+/// Reads a stream at once, byte by byte and in pieces, and returns the result.
 ///
 /// # Panics
-/// The pieces made a difference.
+/// Panics if the results differ.
 pub fn check(methods: &[MethodKind], stream: &[u8], lengths: &[usize]) -> Outcome {
     let whole = read(methods, [stream]);
     assert_eq!(read(methods, cut(stream, &[1])), whole, "byte by byte");

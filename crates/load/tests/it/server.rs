@@ -1,4 +1,4 @@
-//! A server on real sockets whose every answer a test decides, and loads to send to it.
+//! A server on real sockets whose every response is decided by the test, and loads for it.
 
 use rustix::net::sockopt::set_socket_linger;
 use speedwell_clock::Clock;
@@ -14,20 +14,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What the server does with the connection after an answer.
+/// What the server does with the connection after a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     /// Waits for the next request.
     Keep,
-    /// Closes it.
+    /// Closes the connection.
     Close,
-    /// Resets it.
+    /// Resets the connection.
     Reset,
-    /// Neither reads nor writes, nor closes, until the server ends.
+    /// Neither reads, writes nor closes until the server ends.
     Hold,
 }
 
-/// What a handler decides about: the bytes of a request, its number, and the connection.
+/// Input of a handler: the bytes of a request, its number, and the connection.
 pub struct Asked<'a> {
     pub number: u64,
     pub head: &'a str,
@@ -36,13 +36,13 @@ pub struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Sends bytes at once.
+    /// Sends bytes immediately.
     pub fn say(&mut self, bytes: &str) {
-        // The client may have gone; its counts tell.
+        // The client may be gone, as its counts will show.
         let _ = self.stream.write_all(bytes.as_bytes());
     }
 
-    /// An answer with a length.
+    /// Sends a response with a length.
     pub fn answer(&mut self, status: &str, body: &str) -> Then {
         let length = body.len();
         self.say(&format!(
@@ -52,7 +52,7 @@ impl Asked<'_> {
     }
 }
 
-/// A server on a port of its own. It ends with the value.
+/// A server on its own port; dropping it stops the server.
 pub struct Server {
     pub address: SocketAddr,
     pub requests: Arc<AtomicU64>,
@@ -103,7 +103,7 @@ impl Server {
         server
     }
 
-    /// A closed load of GET requests to it.
+    /// A closed load of GET requests to this server.
     pub fn load(&self, concurrency: u32, requests: u64) -> Load {
         load_to(self.address, concurrency, requests)
     }
@@ -116,13 +116,13 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.over.store(true, Ordering::SeqCst);
-        // Wakes the listener up, so that it sees that all is over.
+        // Wake up the listener, so that it notices the end.
         drop(TcpStream::connect(self.address));
         self.held.lock().unwrap().clear();
     }
 }
 
-/// Serves a connection to its end; one that is to be held comes back.
+/// Serves a connection to its end; returns one that is to be held.
 fn serve(
     mut stream: TcpStream,
     requests: &AtomicU64,
@@ -142,7 +142,7 @@ fn serve(
             Then::Keep => {}
             Then::Close => return None,
             Then::Reset => {
-                // Closing with a linger of zero sends RST.
+                // Closing with a linger time of zero sends RST.
                 set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
                 return None;
             }
@@ -151,7 +151,7 @@ fn serve(
     }
 }
 
-/// The head and the body of the next request; `None` at the end of the connection.
+/// Reads the head and the body of the next request; `None` at the end of the connection.
 fn next_request(stream: &mut TcpStream, received: &mut Vec<u8>) -> Option<(String, Vec<u8>)> {
     let mut buffer = [0; 4096];
     loop {
@@ -213,12 +213,12 @@ pub fn load_to(address: SocketAddr, concurrency: u32, requests: u64) -> Load {
     }
 }
 
-/// A server that answers everything with `good`.
+/// A server that responds to everything with `good`.
 pub fn good() -> Server {
     Server::start(|mut asked| asked.answer("200 OK", "good"))
 }
 
-/// One whose answers take a millisecond each of a clock that nothing else moves.
+/// Same as [`good`], but each response advances the clock by a millisecond; nothing else moves it.
 pub fn good_by(clock: Clock) -> Server {
     Server::start(move |mut asked| {
         clock.advance(Duration::from_millis(1));
@@ -226,7 +226,7 @@ pub fn good_by(clock: Clock) -> Server {
     })
 }
 
-/// The same load for a time.
+/// The same load with a time limit.
 pub fn for_ms(load: Load, ms: u64) -> Load {
     Load {
         stop: Stop {
@@ -237,13 +237,13 @@ pub fn for_ms(load: Load, ms: u64) -> Load {
     }
 }
 
-/// Carries a load out and checks that its counts balance.
+/// Runs a load and checks that its counts balance.
 #[track_caller]
 pub fn carry_out(load: &Load) -> Measured {
     carry_out_by(Clock::REAL, load)
 }
 
-/// The same by a clock that the server, or another thread of the test, moves.
+/// Same as [`carry_out`], on a clock moved by the server or another thread of the test.
 #[track_caller]
 pub fn carry_out_by(clock: Clock, load: &Load) -> Measured {
     let measured = generator::run_by(clock, load, &AtomicBool::new(false), &mut |_| {}).unwrap();
@@ -251,14 +251,15 @@ pub fn carry_out_by(clock: Clock, load: &Load) -> Measured {
     measured
 }
 
-/// The same while the test moves the clock; it is told whether the load has ended.
+/// Same as [`carry_out`], while `beside` moves the clock; its argument tells whether the load has
+/// ended.
 #[track_caller]
 pub fn carry_out_beside(
     clock: Clock,
     load: &Load,
     beside: impl FnOnce(&dyn Fn() -> bool),
 ) -> Measured {
-    /// A test that gives up must not wait for a load that never ends.
+    /// Moves the clock to the end when dropped, so that a failing test does not wait forever.
     struct EndOfTime(Clock);
     impl Drop for EndOfTime {
         fn drop(&mut self) {
@@ -276,7 +277,7 @@ pub fn carry_out_beside(
     })
 }
 
-/// The lines of the counts that are not zero.
+/// The nonzero rows of the counts.
 pub fn rows(measured: &Measured) -> Vec<(&'static str, u64)> {
     let rows = measured.totals.outcomes.rows();
     rows.filter(|row| row.count > 0)

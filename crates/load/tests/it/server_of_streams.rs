@@ -1,4 +1,4 @@
-//! A server that speaks HTTP/2 in frames that a test writes, good ones or not.
+//! An HTTP/2 server whose frames, valid or not, are written by the test.
 
 use super::server::Server;
 use speedwell_load::load::{Http, Load};
@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Bytes of a frame (RFC 9113, section 4.1).
+/// Encodes a frame (RFC 9113, section 4.1).
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
     bytes.extend_from_slice(&[kind, flags]);
@@ -16,7 +16,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// HEADERS with `:status: 200`, which may end the stream.
+/// HEADERS with `:status: 200`, optionally ending the stream.
 pub fn head(stream: u32, ends: bool) -> Vec<u8> {
     frame(1, 4 | u8::from(ends), stream, &[0x88])
 }
@@ -31,24 +31,24 @@ pub fn reset(stream: u32, code: u32) -> Vec<u8> {
     frame(3, 0, stream, &code.to_be_bytes())
 }
 
-/// GOAWAY: streams above `last` will not be answered.
+/// GOAWAY: streams above `last` will not be processed.
 pub fn goaway(last: u32, code: u32) -> Vec<u8> {
     let payload = [last.to_be_bytes(), code.to_be_bytes()].concat();
     frame(7, 0, 0, &payload)
 }
 
-/// A request as this server sees it.
+/// A request as received by the server.
 pub struct Stream<'a> {
-    /// Of all requests, from 0.
+    /// Number among all requests, from 0.
     pub number: u64,
-    /// Of its connection: 1, 3, 5 ...
+    /// Stream ID: 1, 3, 5 ...
     pub id: u32,
     pub socket: &'a mut TcpStream,
 }
 
 impl Stream<'_> {
     pub fn say(&mut self, bytes: &[u8]) {
-        // The client may have gone; its counts tell.
+        // The client may be gone, as its counts will show.
         let _ = self.socket.write_all(bytes);
     }
 
@@ -58,7 +58,7 @@ impl Stream<'_> {
     }
 }
 
-/// Starts a server; the handler says whether its connection goes on.
+/// Starts a server; the handler returns whether its connection continues.
 pub fn start(handler: impl Fn(Stream) -> bool + Send + Sync + 'static) -> Streams {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let streams = Streams {
@@ -133,7 +133,7 @@ fn serve(
                 socket: &mut socket,
             };
             if !handler(stream) {
-                // What the client still says is read, or closing would reset the connection.
+                // Read what the client still sends; otherwise closing would reset the connection.
                 socket.shutdown(std::net::Shutdown::Write).ok()?;
                 std::io::copy(&mut socket, &mut std::io::sink()).ok()?;
                 return None;
@@ -142,7 +142,7 @@ fn serve(
     }
 }
 
-/// A server that does not speak HTTP/2 at all.
+/// A server that does not speak HTTP/2.
 pub fn deaf() -> Server {
     Server::start(|mut asked| asked.answer("400 Bad Request", "what?"))
 }

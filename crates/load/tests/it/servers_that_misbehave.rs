@@ -1,6 +1,6 @@
-//! Servers that load generators are known to miscount, on real sockets: every request is in the
-//! counts once, under the right name. Forty requests over two connections, as in the comparison of
-//! generators that these rows come from; "every second" is by the number of the request.
+//! Servers that load generators are known to miscount, on real sockets: every request is counted
+//! once, with the right outcome. Forty requests over two connections, as in the comparison of
+//! generators that these cases come from; "every second" refers to the request number.
 
 use super::busy::wait_until;
 use super::server::{Asked, Server, Then, carry_out, carry_out_by, load_to, rows};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 const REQUESTS: u64 = 40;
 
-/// Forty requests over two connections.
+/// Sends forty requests over two connections.
 #[track_caller]
 fn forty(handler: impl Fn(Asked) -> Then + Send + Sync + 'static) -> (Measured, Server) {
     let server = Server::start(handler);
@@ -25,7 +25,7 @@ fn forty(handler: impl Fn(Asked) -> Then + Send + Sync + 'static) -> (Measured, 
     (measured, server)
 }
 
-/// As [`forty`], where every second request is served well.
+/// Same as [`forty`], with every second request served correctly.
 #[track_caller]
 fn every_second(
     misbehave: impl Fn(Asked) -> Then + Send + Sync + 'static,
@@ -37,7 +37,7 @@ fn every_second(
     (rows(&measured), measured)
 }
 
-/// Forty requests over one connection at a time, so that the order on it is known.
+/// Sends forty requests over one connection at a time, so that their order is known.
 fn one_by_one(handler: impl Fn(Asked) -> Then + Send + Sync + 'static) -> Measured {
     let server = Server::start(handler);
     carry_out(&server.load(1, REQUESTS))
@@ -118,7 +118,7 @@ fn a_request_on_a_stale_connection_is_sent_again_only_when_asked_for_and_counted
     let mut load = server.load(1, REQUESTS);
     load.rules.retries_stale = true;
     let measured = carry_out(&load);
-    // The server counts 0 ok, 1 closed, 2 ok (the retry), 3 ok, 4 closed, 5 ok ...
+    // The server's sequence is 0 ok, 1 closed, 2 ok (the retry), 3 ok, 4 closed, 5 ok ...
     assert_eq!(rows(&measured), [("ok", 40)]);
     let outcomes = &measured.totals.outcomes;
     assert_eq!(outcomes.retries(), 20);
@@ -132,7 +132,7 @@ fn a_500_is_an_answer_and_an_error() {
     assert_eq!(rows, [("ok", 20), ("status", 20)]);
     let codes: Vec<_> = measured.totals.outcomes.codes().nonzero().collect();
     assert_eq!(codes, [(200, 20), (500, 20)]);
-    // It is not among the good latencies.
+    // Its latency does not count as successful.
     assert_eq!(measured.totals.latency.service().count(), 20);
 }
 
@@ -224,7 +224,7 @@ fn an_answer_that_never_comes_runs_into_its_limit() {
         let measured = carry_out_by(clock, &load);
         (rows(&measured), measured.elapsed_ns)
     };
-    // What is not answered takes as long as the limit.
+    // Unanswered requests take as long as the limit.
     let never: fn(Asked, Clock) -> Then = |mut asked, clock| match asked.number % 2 {
         0 => asked.answer("200 OK", "good"),
         _ => {
@@ -245,11 +245,11 @@ fn an_answer_that_never_comes_runs_into_its_limit() {
     };
     let (outcomes, _) = slow(first_byte, 4, never);
     assert_eq!(outcomes, [("ok", 2), ("timeout.first-byte", 2)]);
-    // With the first byte in time, that limit is kept.
+    // The first byte arrives in time.
     let half: fn(Asked, Clock) -> Then = |mut asked, clock| {
         asked.say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
         clock.advance(LIMIT);
-        // The client looks whether the limit was kept.
+        // Give the client time to check its timeouts.
         std::thread::sleep(4 * WAIT);
         clock.advance(LIMIT);
         Then::Hold
@@ -272,13 +272,15 @@ fn a_server_that_does_not_listen_refuses_every_request() {
     assert_eq!(rows(&measured), [("connect.refused", 40)]);
     let lines = measured.totals.outcomes.connections;
     assert_eq!((lines.tried, lines.failed, lines.sends), (40, 40, 0));
-    // 1, 2, 4, ... 64, then 100 ms between attempts: nobody spins on a dead server.
+    // Pauses of 1, 2, 4, ... 64, then 100 ms between attempts, instead of spinning on a dead
+    // server.
     let least_ns = (127 + 12 * 100) * 1_000_000;
     assert!(measured.elapsed_ns > least_ns, "{}", measured.elapsed_ns);
     does_not_spin(&measured);
 }
 
-/// A loop that goes round for nothing does so far more often than there are requests, looks at limits and ticks.
+/// Checks that the event loop did not iterate far more often than there are requests, timeout
+/// checks and ticks.
 #[track_caller]
 fn does_not_spin(measured: &Measured) {
     let thread = &measured.threads[0];
@@ -289,7 +291,7 @@ fn does_not_spin(measured: &Measured) {
 
 #[test]
 fn a_connection_that_does_not_come_about_runs_into_its_limit() {
-    // A queue of one that nobody takes from: the kernel drops further attempts in silence.
+    // A backlog of one without accepts: the kernel silently drops further attempts.
     let listener = rustix::net::socket(
         rustix::net::AddressFamily::INET,
         rustix::net::SocketType::STREAM,
@@ -378,7 +380,8 @@ fn bytes_behind_an_answer_put_it_in_doubt() {
 
 #[test]
 fn a_server_that_closes_an_idle_connection_with_408_spoils_no_answer() {
-    // The goodbye comes together with the answer, or when the connection has been idle for a while.
+    // The notice arrives together with the response, or once the connection has been idle for a
+    // while.
     let goodbye = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     let (measured, _) = forty(move |mut asked| {
         let good = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood";
@@ -400,7 +403,7 @@ fn a_server_that_closes_an_idle_connection_with_408_spoils_no_answer() {
     };
     let measured = carry_out(&load);
     let good = measured.totals.outcomes.succeeded();
-    // A machine that holds the client up lets its next request meet the goodbye, or the end.
+    // If the machine delays the client, its next request may meet the notice or the end.
     assert!(good >= 1, "{:?}", rows(&measured));
     assert_eq!(measured.totals.replies.stray_bytes, 0);
 }
@@ -411,7 +414,7 @@ fn a_server_that_restarts_in_mid_run_is_waited_for_without_spinning() {
         std::thread::sleep(Duration::from_millis(1));
         asked.answer("200 OK", "good")
     };
-    // The first server closes everything after 60 requests and is gone.
+    // The first server closes everything after 60 requests and stops.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let first = Server::on(listener, move |asked| match asked.number {
@@ -427,7 +430,7 @@ fn a_server_that_restarts_in_mid_run_is_waited_for_without_spinning() {
             wait_until(|| first.seen() >= 60);
             let begin = Instant::now();
             drop(first);
-            // The second comes when the course has shown that there is none.
+            // The second starts once the timeline shows a gap.
             wait_until(|| {
                 begin.elapsed() > Duration::from_millis(400) && gaps.load(Ordering::SeqCst) > 0
             });
@@ -452,7 +455,7 @@ fn a_server_that_restarts_in_mid_run_is_waited_for_without_spinning() {
         rows(&measured)
     );
     let refused = outcomes.errors(ErrorClass::ConnectRefused);
-    // Four connections, each of which tries after 1, 2, 4, ... 64, 100, 100 ms.
+    // Four connections, each of which retries after 1, 2, 4, ... 64, 100, 100 ms.
     let most = 4 * (9 + gap.as_millis() as u64 / 100);
     assert!((1..=most).contains(&refused), "{:?}", rows(&measured));
     does_not_spin(&measured);

@@ -1,7 +1,7 @@
-//! A server that answers in 10 us, and once in 10 s not at all for 1 s: what a load of 2000/s sees.
+//! A server that responds within 10 us, but once in 10 s stalls for 1 s, under a load of 2000/s.
 //!
-//! The server is a queue in arithmetic: it serves one request after the other, and begins none while
-//! it stands still. The truth is computed from the schedule alone, without the code under test.
+//! The server is a simulated queue: it serves one request after another and starts none during the
+//! stall. The expected values are computed from the schedule alone, without the code under test.
 
 use speedwell_load::latency::{
     Achieved, ClosedLatency, Freed, Intended, OpenLatency, OpenVerdict, Outcome, Times,
@@ -16,7 +16,7 @@ const SERVICE_NS: u64 = 10_000;
 const STALL: std::ops::Range<u64> = 5 * SECOND_NS..6 * SECOND_NS;
 const CONNECTIONS: usize = 50;
 
-/// Serves in order of arrival.
+/// Serves requests in order of arrival.
 #[derive(Default)]
 struct Server {
     free_ns: u64,
@@ -42,7 +42,7 @@ fn stop() -> Stop {
     }
 }
 
-/// An open load over a limited number of connections; the generator itself sleeps at `pause`.
+/// An open load over a limited number of connections; the generator itself sleeps during `pause`.
 fn open(pause: std::ops::Range<u64>) -> OpenLatency {
     let rate = Rate::per_second(2000.0).unwrap();
     let schedule = Schedule::new(vec![Stage::constant(rate)], Spacing::Even).unwrap();
@@ -79,7 +79,7 @@ fn open(pause: std::ops::Range<u64>) -> OpenLatency {
     latency
 }
 
-/// Response times of 20 000 users who come every 500 us, in order of length.
+/// Sorted response times of 20 000 users that arrive every 500 us.
 fn truth() -> Vec<u64> {
     let mut server = Server::default();
     let mut times: Vec<u64> = (0..20_000)
@@ -113,7 +113,7 @@ fn response_times_are_the_truth_and_service_times_hide_the_stall() {
     assert!((490.0..530.0).contains(&p(950_000)), "p95 {}", p(950_000));
     assert!((890.0..915.0).contains(&p(990_000)), "p99 {}", p(990_000));
     assert_eq!(ok.response.greatest_ns(), truth.last().copied());
-    // Only the 50 requests that were on their way met the stall: a quarter of a percent.
+    // Only the 50 requests in flight experienced the stall: a quarter of a percent.
     assert!(ms(ok.sent.service.quantile(990_000).unwrap().ns) < 1.0);
     assert_eq!(ok.sent.service.greatest_ns(), truth.last().copied());
     let mean = truth.iter().sum::<u64>() as f64 / 20_000.0;
@@ -137,7 +137,8 @@ fn lag_behind_busy_connections_is_the_servers_and_any_other_the_generators() {
     assert!(verdict.is_generator_limited(), "{verdict:?}");
     assert!(!verdict.allows_tail());
 
-    // What the generator slept through is in the time from when requests were due, and not in the other.
+    // The generator's own sleep is part of the time since requests were due, but not of the other
+    // bound.
     let all_times = sleepy.requests.merged();
     let bounds = |ppm| {
         (

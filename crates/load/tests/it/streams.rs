@@ -1,4 +1,4 @@
-//! Random streams of pipelined responses whose figures are known because they were drawn first.
+//! Random streams of pipelined responses whose properties are known from their generation.
 
 use super::pieces::{check, read};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -6,7 +6,7 @@ use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use speedwell_load::http1::{Ending, MethodKind, Summary};
 use std::path::Path;
 
-/// Draws from a stream that the seed fixes.
+/// A seeded source of random choices.
 pub struct Draw(Xoshiro256PlusPlus);
 
 impl Draw {
@@ -14,7 +14,7 @@ impl Draw {
         Draw(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         (self.0.next_u64() % limit as u64) as usize
     }
@@ -23,7 +23,7 @@ impl Draw {
         words[self.below(words.len())]
     }
 
-    /// Replaces, inserts or removes a byte; the new one is often one that means something.
+    /// Replaces, inserts or removes a byte; the new one is often significant for parsing.
     pub fn damage(&mut self, bytes: &mut Vec<u8>) {
         let at = self.below(bytes.len().max(1)).min(bytes.len());
         let marks = b"\r\n\t :;,0aF\0\x7f";
@@ -43,7 +43,7 @@ impl Draw {
         (0..length).map(|_| self.below(256) as u8).collect()
     }
 
-    /// A chunked body and its payload.
+    /// Returns a chunked body and its payload.
     pub fn chunked(&mut self) -> (Vec<u8>, Vec<u8>) {
         let (mut body, mut payload) = (Vec::new(), Vec::new());
         for _ in 0..self.below(4) {
@@ -67,7 +67,7 @@ impl Draw {
         (body, payload)
     }
 
-    /// A response, to what it answers, and what it must be found to be.
+    /// Returns a response, its request's method, and the expected summary and payload.
     fn response(&mut self) -> (Vec<u8>, MethodKind, Summary, Vec<u8>) {
         let methods = [MethodKind::Body, MethodKind::Body, MethodKind::Head][self.below(3)];
         let interim = self.below(3);
@@ -143,7 +143,7 @@ fn damaged_streams_are_judged_alike_in_whole_and_in_pieces() {
     assert!(broken > 1000, "only {broken} of the streams were broken");
 }
 
-/// The seeds of the fuzz target: each begins with a byte that says what was asked.
+/// The seeds of the fuzz target; the first byte of each selects the requests.
 #[test]
 fn every_seed_of_the_fuzz_target_holds_at_least_one_response() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/streams");

@@ -1,5 +1,5 @@
-//! HTTP/2 servers on real sockets that refuse, reset, go away or break the rules: every request is in
-//! the counts once.
+//! HTTP/2 servers on real sockets that refuse, reset, close or violate the protocol: every request
+//! is counted once.
 
 use super::busy::wait_until;
 use super::server::{carry_out, carry_out_beside, rows};
@@ -12,7 +12,7 @@ use std::time::Duration;
 const REQUESTS: u64 = 40;
 const MS: u64 = 1_000_000;
 
-/// Forty requests, five at once on one connection.
+/// Sends forty requests, five at once on one connection.
 #[track_caller]
 fn forty(handler: impl Fn(Stream) -> bool + Send + Sync + 'static) -> Vec<(&'static str, u64)> {
     let server = start(handler);
@@ -21,7 +21,7 @@ fn forty(handler: impl Fn(Stream) -> bool + Send + Sync + 'static) -> Vec<(&'sta
     rows(&measured)
 }
 
-/// As [`forty`], where every second request is served well.
+/// Same as [`forty`], with every second request served correctly.
 #[track_caller]
 fn every_second(
     misbehave: impl Fn(&mut Stream) + Send + Sync + 'static,
@@ -68,7 +68,7 @@ fn a_refused_stream_is_no_reset() {
 
 #[test]
 fn a_server_that_goes_away_is_connected_to_again_and_what_it_left_is_told() {
-    // Each connection answers its first three streams, says so, and closes.
+    // Each connection answers its first three streams, announces the end, and closes.
     let server = start(|mut stream| {
         if stream.id <= 5 {
             stream.answer();
@@ -95,7 +95,7 @@ fn a_server_that_goes_away_is_connected_to_again_and_what_it_left_is_told() {
 
 #[test]
 fn a_stream_behind_the_last_that_is_answered_was_not_begun() {
-    // Each connection answers two streams and sends the third away.
+    // Each connection answers two streams and excludes the third by GOAWAY.
     let server = start(|mut stream| match stream.id {
         5 => {
             stream.say(&goaway(3, 0));
@@ -110,7 +110,7 @@ fn a_stream_behind_the_last_that_is_answered_was_not_begun() {
 
 #[test]
 fn a_graceful_end_loses_nothing() {
-    // Announces the end long before, answers everything, and waits for the client to close.
+    // Announces the end early, answers everything, and waits for the client to close.
     let server = start(|mut stream| {
         if stream.id == 9 {
             stream.say(&goaway(i32::MAX as u32, 0));
@@ -135,7 +135,7 @@ fn a_body_of_another_length_is_an_error_of_its_stream() {
 
 #[test]
 fn a_broken_rule_ends_the_connection_and_its_streams_with_a_name() {
-    // DATA on stream 0 is an error of the connection (RFC 9113, section 6.1).
+    // DATA on stream 0 is a connection error (RFC 9113, section 6.1).
     let rows = forty(|mut stream| {
         stream.say(&frame(0, 0, 0, b"x"));
         true
@@ -166,7 +166,7 @@ fn a_stream_that_takes_too_long_ends_alone() {
     };
     let clock = Clock::movable();
     let measured = carry_out_beside(clock, &load, |_| {
-        // All that are answered have been when the last one is there.
+        // Once the last request has arrived, all other responses have been sent.
         wait_until(|| server.requests.load(Ordering::SeqCst) == 8);
         clock.advance(Duration::from_secs(2));
     });
@@ -179,7 +179,7 @@ fn a_connection_that_ends_tells_how_far_each_answer_had_come() {
     let rows = forty(|mut stream| {
         stream.say(&head(stream.id, false));
         std::thread::sleep(Duration::from_millis(2));
-        // The fifth stream of a connection ends it, with five heads and no body sent.
+        // The fifth stream of a connection ends it, after five heads and no body.
         stream.id < 9
     });
     assert_eq!(rows, [("eof.in-body", REQUESTS)]);
@@ -188,7 +188,7 @@ fn a_connection_that_ends_tells_how_far_each_answer_had_come() {
 #[test]
 fn an_upload_that_the_window_stops_is_a_stall() {
     let server = start(|stream| {
-        // Reads on and never enlarges a window of 65,535 bytes.
+        // Keeps reading and never enlarges the window of 65,535 bytes.
         let _ = stream;
         true
     });
@@ -197,7 +197,7 @@ fn an_upload_that_the_window_stops_is_a_stall() {
     kind.method = "POST".to_owned();
     kind.body = Some(vec![b'x'; 200_000]);
     load.kinds = speedwell_load::load::Kinds::single(kind).unwrap();
-    // By then the window is full, however busy the machine is.
+    // By then the window is full, even on a busy machine.
     load.rules.timeouts.total_ns = Some(1000 * MS);
     assert_eq!(rows(&carry_out(&load)), [("h2.flow-stall", 2)]);
 }

@@ -1,4 +1,4 @@
-//! Servers behind TLS: whom we trust, who we are, what was agreed, and what breaks.
+//! Servers with TLS: trust, client identity, negotiated parameters, and failures.
 
 use super::server::{Server, carry_out, load_to, rows};
 use rcgen::{
@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// An authority, a server's certificate for 127.0.0.1 and `known.test`, and a client's, as files.
+/// Files with an authority, a server certificate for 127.0.0.1 and `known.test`, and a client
+/// certificate.
 struct Papers {
     folder: PathBuf,
 }
@@ -92,7 +93,7 @@ fn certificate(file: &Path) -> CertificateDer<'static> {
     CertificateDer::from_pem_file(file).unwrap()
 }
 
-/// Lets `talk` speak over TLS on every connection.
+/// Accepts TLS connections and passes each to `talk`.
 fn accept(
     config: Arc<ServerConfig>,
     talk: impl Fn(StreamOwned<ServerConnection, TcpStream>) + Copy + Send + 'static,
@@ -111,7 +112,7 @@ fn accept(
     address
 }
 
-/// Answers every request on every connection with `good`.
+/// Responds to every request on every connection with `good`.
 fn serve(config: Arc<ServerConfig>) -> SocketAddr {
     accept(config, |mut stream| {
         let mut buffer = [0; 4096];
@@ -161,7 +162,8 @@ fn the_name_is_checked_and_may_be_given() {
     assert_eq!(rows(&unknown), [("tls.verify", 40)]);
 }
 
-/// A certificate that signs itself, as `openssl req -x509` makes it: an authority that is used by a server.
+/// A server with a self-signed certificate as made by `openssl req -x509`: an authority used by a
+/// server.
 struct SelfSigned {
     papers: Papers,
     address: SocketAddr,
@@ -193,7 +195,7 @@ impl SelfSigned {
         load(self.address, tls)
     }
 
-    /// What a probe says of the certificate when it is named itself.
+    /// The reason that a probe reports when the certificate itself is the trusted one.
     fn refusal(&self) -> String {
         refusal(&self.trusting("server.pem"))
     }
@@ -229,7 +231,7 @@ fn a_self_signed_certificate_is_trusted_when_it_is_named_itself() {
         let measured = carry_out(&server.trusting("ca.pem"));
         assert_eq!(rows(&measured), [("tls.verify", 40)]);
     }
-    // A certificate that somebody else signed may be named as well.
+    // A certificate signed by another authority can be trusted itself, too.
     let papers = Papers::new("pinned");
     let address = serve(papers.server_config(false, &[]));
     let pinned = TlsOptions {
@@ -341,7 +343,7 @@ fn what_is_not_tls_breaks_the_handshake() {
     let papers = Papers::new("plain");
     let plain = Server::start(|mut asked| asked.answer("200 OK", "good"));
     let not_tls = load(plain.address, papers.trusted());
-    // The greeting of TLS has no end of a head in it, so that server waits; one that answers does not.
+    // The TLS greeting contains no end of a head, so that server waits; the next one responds.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -357,7 +359,8 @@ fn what_is_not_tls_breaks_the_handshake() {
     assert_eq!(rows(&carry_out(&waiting)), [("timeout.connect", 2)]);
 }
 
-/// Answers the first request on each connection with these bytes, then does `then` to the raw socket and ends.
+/// Answers the first request on each connection with these bytes, then calls `then` with the raw
+/// socket.
 fn serve_once(
     config: Arc<ServerConfig>,
     answer: &'static [u8],
@@ -379,7 +382,7 @@ fn serve_once(
 fn tls_that_breaks_after_the_handshake_is_no_handshake_that_failed() {
     let papers = Papers::new("record");
     let config = papers.server_config(false, &[]);
-    // A record of application data that nobody has a key for.
+    // An application data record encrypted with an unknown key.
     let address = serve_once(config, b"", |_, socket| {
         let _ = socket.write_all(b"\x17\x03\x03\x00\x20this is no ciphertext of ours, no");
     });
@@ -406,7 +409,7 @@ fn a_body_until_the_end_is_whole_only_when_tls_says_goodbye() {
         rows(&carry_out(&load(polite, papers.trusted()))),
         [("ok", 40)]
     );
-    // A length says by itself what is whole.
+    // Content-Length alone determines completeness.
     let stated = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ngood";
     let rude = serve_once(config, stated, |_, _| {});
     assert_eq!(

@@ -1,4 +1,4 @@
-//! A build without the feature `http3`.
+//! Builds without the feature `http3`.
 
 use super::server::load_to;
 use speedwell_load::generator;

@@ -1,4 +1,4 @@
-//! Box charts of the gallery.
+//! Box charts in the gallery.
 
 use speedwell_plot::{Axis, BoxCategory, BoxChart, BoxSeries, Chart};
 

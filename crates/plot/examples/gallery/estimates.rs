@@ -1,4 +1,4 @@
-//! Bar and forest charts of the gallery.
+//! Bar and forest charts in the gallery.
 
 use speedwell_plot::{Axis, Bar, BarCategory, BarChart, Chart, ForestChart, ForestRow, Mark};
 

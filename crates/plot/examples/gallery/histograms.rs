@@ -1,4 +1,4 @@
-//! Histograms of the gallery.
+//! Histograms in the gallery.
 
 use speedwell_plot::{Axis, Chart, HistogramChart, HistogramSeries};
 

@@ -1,5 +1,5 @@
-//! Draws every kind of chart, and cases that are hard to draw, into a folder as SVG and PNG:
-//! `cargo run --release --example gallery -- FOLDER`.
+//! Draws every kind of chart, and difficult cases, into a folder as SVG and PNG: `cargo run
+//! --release --example gallery -- FOLDER`.
 
 use std::error::Error;
 use std::path::Path;

@@ -1,7 +1,7 @@
-//! Numbers for the gallery that look measured and are always the same.
+//! Deterministic, realistic-looking numbers for the gallery.
 
-/// A source of numbers that look like noise and are always the same (a linear congruential generator
-/// with the multiplier of Knuth's MMIX).
+/// A deterministic source of noise (a linear congruential generator with the multiplier of Knuth's
+/// MMIX).
 pub struct Noise(pub u64);
 
 impl Noise {
@@ -13,7 +13,7 @@ impl Noise {
         (self.0 >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Nearly normal with mean 0 and deviation 1: the sum of twelve uniform numbers.
+    /// Approximately normal with mean 0 and deviation 1: the sum of twelve uniform numbers.
     pub fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
     }

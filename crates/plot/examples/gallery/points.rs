@@ -1,4 +1,4 @@
-//! Line and scatter charts of the gallery, and one without data.
+//! Line and scatter charts in the gallery, and a chart without data.
 
 use speedwell_plot::{Axis, Chart, LineChart, Point, PointSeries, ScatterChart};
 

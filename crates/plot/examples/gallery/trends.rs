@@ -1,4 +1,4 @@
-//! The course of a figure in the gallery: three machines, changes of every kind, and what happened beside them.
+//! A trend in the gallery: three machines, changes of every kind, and other events.
 
 use speedwell_plot::{
     Axis, Chart, Mark, Point, PointSeries, TrendAxis, TrendChange, TrendChart, TrendDetail,
@@ -8,9 +8,9 @@ use speedwell_plot::{
 use crate::noise::Noise;
 
 const POINTS: u32 = 160;
-/// What each machine measures, as a multiple of the first.
+/// Value on each machine, as a multiple of the first.
 const MACHINES: [(&str, f64); 3] = [("lab-3", 1.0), ("lab-4", 1.04), ("gh-ubuntu-24", 1.1)];
-/// Where a level begins, and what it is on the first machine.
+/// Start of each level, and its value on the first machine.
 const LEVELS: [(u32, f64); 5] = [
     (0, 100.0),
     (45, 104.8),

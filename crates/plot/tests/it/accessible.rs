@@ -1,4 +1,4 @@
-//! A chart can be heard as well as seen, and nothing of its data breaks the document.
+//! Charts are accessible without being seen, and no data breaks the document.
 
 use crate::charts::{boxes, one_of_each};
 use roxmltree::Document;
@@ -10,7 +10,7 @@ fn every_chart_has_a_role_a_name_and_a_description() {
         let svg = chart.svg(Size::default());
         let document = Document::parse(&svg).unwrap();
         let root = document.root_element();
-        // What has parts that are reached one by one is no single picture.
+        // A chart with individually accessible parts is not a single image.
         let role = if matches!(chart, Chart::Trend(_)) {
             "group"
         } else {

@@ -1,4 +1,4 @@
-//! Data for the tests: small charts of every kind, and large ones with awkward labels.
+//! Test data: small charts of every kind, and large ones with awkward labels.
 
 use speedwell_plot::{
     Axis, Bar, BarCategory, BarChart, BoxCategory, BoxChart, BoxSeries, Chart, FlameChart,
@@ -11,7 +11,7 @@ use speedwell_plot::{
 pub const LONG_LABEL: &str =
     "string_decoder/string-decoder.js\nn=25000 len=1024 encoding=base64-utf8 inLen=32";
 
-/// Numbers between 0 and 1 that fill it evenly: multiples of the golden ratio.
+/// Numbers that fill the unit interval evenly: multiples of the golden ratio.
 pub fn even(count: usize) -> Vec<f64> {
     (1..=count)
         .map(|at| (at as f64 * 0.618_033_988_749_895).fract())
@@ -142,7 +142,7 @@ pub fn histogram(names: &[&str], count: usize) -> HistogramChart {
     }
 }
 
-/// Runs of each name, one after the other in turn, in blocks of four.
+/// Runs of the given names in turn, in blocks of four.
 pub fn runs(names: &[&str], count: usize) -> RunsChart {
     let of = |(at, name): (usize, &&str)| {
         let point = |run: usize| {
@@ -197,7 +197,7 @@ pub fn flame(names: &[&str]) -> FlameChart {
     }
 }
 
-/// A panel of points for each label, all of them about equally high.
+/// A panel of points for each label, all at about the same level.
 pub fn grid_of_points(labels: &[&str], names: &[&str], count: usize) -> GridChart {
     let panel = |label: &&str| GridPanel {
         title: (*label).into(),
@@ -225,7 +225,7 @@ pub fn grid_of_values(labels: &[&str], names: &[&str], count: usize) -> GridChar
     }
 }
 
-/// A panel of values that fall to a lower level for each label.
+/// A panel of values that drop to a lower level for each label.
 pub fn grid_of_sequences(labels: &[&str]) -> GridChart {
     let value = |at: usize| if at < 12 { 3.0 } else { 2.0 } + (at % 5) as f64 / 50.0;
     let panel = |label: &&str| GridPanel {
@@ -248,7 +248,7 @@ pub fn grid_of_sequences(labels: &[&str]) -> GridChart {
     }
 }
 
-/// One small chart of every kind, with the name of its kind.
+/// A small chart of every kind, with the name of its kind.
 pub fn one_of_each() -> Vec<(&'static str, Chart)> {
     vec![
         (
@@ -292,7 +292,7 @@ pub fn one_of_each() -> Vec<(&'static str, Chart)> {
     ]
 }
 
-/// A change between two neighbouring places, by its number.
+/// A change between two adjacent positions, by its number.
 pub fn change(number: usize, after: f64, state: TrendState, mark: Mark) -> TrendChange {
     TrendChange {
         name: number.to_string(),
@@ -315,7 +315,8 @@ pub fn trend_note(x: f64, kind: TrendNoteKind, label: &str) -> TrendNote {
     }
 }
 
-/// A course of `count` points with a change in its middle, one of everything else, and machines that take turns.
+/// A trend of `count` points with a change in the middle, one of everything else, and alternating
+/// machines.
 pub fn trend(machines: &[&str], count: usize) -> TrendChart {
     let half = count / 2;
     let level = |at: usize| if at < half { 100.0 } else { 105.0 };
@@ -368,7 +369,7 @@ pub fn trend(machines: &[&str], count: usize) -> TrendChart {
     }
 }
 
-/// Three courses that are hard to lay out: changes close together, many of them, and dates.
+/// Three trends that are hard to lay out: changes close together, many changes, and dates.
 fn hard_trends(machines: &[&str], label: &str) -> [(&'static str, Chart); 3] {
     let states = [
         TrendState::Suspected,
@@ -418,7 +419,7 @@ fn hard_trends(machines: &[&str], label: &str) -> [(&'static str, Chart); 3] {
     .map(|(kind, chart)| (kind, Chart::Trend(chart)))
 }
 
-/// Places that crowd at both ends.
+/// Positions that are crowded at both ends.
 fn place_of(at: usize) -> f64 {
     [1.0, 2.0, 3.0, 5.0, 30.0, 31.0, 56.0, 57.0, 58.0][at]
 }
@@ -433,7 +434,7 @@ fn small_multiples(labels: &[&str], names: &[&str]) -> [(&'static str, Chart); 3
     .map(|(kind, chart)| (kind, Chart::Grid(chart)))
 }
 
-/// Charts of every kind with many, long and foreign labels.
+/// Charts of every kind with many, long and non-Latin labels.
 pub fn awkward() -> Vec<(String, Chart)> {
     let numbered: Vec<String> = (0..200)
         .map(|at| {

@@ -1,9 +1,9 @@
-//! Reads a drawn chart back: its elements, texts and places.
+//! Parses a rendered chart: its elements, texts and positions.
 
 use roxmltree::{Document, Node};
 use speedwell_plot::text_width;
 
-/// The elements with this tag and class.
+/// Elements with this tag and class.
 pub fn marks<'a>(document: &'a Document<'a>, tag: &str, class: &str) -> Vec<Node<'a, 'a>> {
     document
         .descendants()
@@ -12,7 +12,7 @@ pub fn marks<'a>(document: &'a Document<'a>, tag: &str, class: &str) -> Vec<Node
         .collect()
 }
 
-/// A numeric attribute.
+/// Returns a numeric attribute.
 pub fn number(node: Node<'_, '_>, name: &str) -> f64 {
     let text = node
         .attribute(name)
@@ -20,7 +20,7 @@ pub fn number(node: Node<'_, '_>, name: &str) -> f64 {
     text.parse().unwrap()
 }
 
-/// The tooltip of a mark.
+/// Returns the tooltip of a mark.
 pub fn tooltip(node: Node<'_, '_>) -> String {
     let title = node
         .children()
@@ -31,7 +31,7 @@ pub fn tooltip(node: Node<'_, '_>) -> String {
         .to_owned()
 }
 
-/// The middle of a marker, from the extremes of its path.
+/// Center of a marker, from the extremes of its path.
 pub fn middle(node: Node<'_, '_>) -> (f64, f64) {
     let data = node.attribute("d").unwrap();
     let start = data[1..].split(['A', 'L', 'Z']).next().unwrap();
@@ -49,7 +49,7 @@ pub fn middle(node: Node<'_, '_>) -> (f64, f64) {
     )
 }
 
-/// A line of text and the four sides of the box around it.
+/// A line of text and its bounding box.
 #[derive(Clone, Debug)]
 pub struct Label {
     pub text: String,
@@ -62,7 +62,7 @@ pub struct Label {
 }
 
 impl Label {
-    /// Whether two texts lie over each other by more than a pixel.
+    /// Whether two texts overlap by more than a pixel.
     pub fn overlaps(&self, other: &Self) -> bool {
         let apart = |one: f64, other: f64| one + 1.0 >= other;
         !(apart(self.left, other.right)
@@ -72,11 +72,11 @@ impl Label {
     }
 }
 
-/// A viewer without the font the chart was laid out with shows wider letters: DejaVu Sans needs so much
-/// more for most labels.
+/// A viewer without the layout font shows wider letters: DejaVu Sans is wider by this factor for
+/// most labels.
 const WIDEST_FACE: f64 = 1.06;
 
-/// All texts, measured as wide as an unlucky viewer shows them.
+/// All texts, measured in the widest font that a viewer may use.
 pub fn labels(document: &Document<'_>) -> Vec<Label> {
     let text = |node: &Node<'_, '_>| node.has_tag_name(("http://www.w3.org/2000/svg", "text"));
     document.descendants().filter(text).map(label).collect()
@@ -110,7 +110,7 @@ fn label(node: Node<'_, '_>) -> Label {
             slanted,
         };
     }
-    // Anchored at its end and turned by 45 degrees: a square box towards the lower left.
+    // Anchored at its end and rotated by 45 degrees: a square box to the lower left.
     let reach = width / std::f64::consts::SQRT_2;
     Label {
         text,

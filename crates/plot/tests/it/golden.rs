@@ -1,5 +1,5 @@
-//! Charts drawn before, letter by letter. Run with `SPEEDWELL_UPDATE_GOLDEN=1` to accept a change, and
-//! look at the new drawings before they are kept.
+//! Compares charts with stored drawings, byte by byte. Run with `SPEEDWELL_UPDATE_GOLDEN=1` to
+//! accept a change, and inspect the new drawings before committing them.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Data that would be easy to get wrong: none, one, equal, broken, huge and tiny.
+//! Edge cases of data: none, one, equal, invalid, huge and tiny values.
 
 use crate::charts::{bars, box_of, boxes, forest, histogram, lines, one_of_each, scatter, trend};
 use crate::drawing::{labels, marks, number};
@@ -134,7 +134,7 @@ fn extreme_data_are_drawn_with_numbers_only() {
     }
 }
 
-/// Charts of all kinds that can have these values on this scale.
+/// Charts of all kinds that can contain these values on this scale.
 fn charts_of(values: &[f64], scale: &Scale) -> Vec<Chart> {
     let axis = Axis {
         label: "value".into(),

@@ -1,4 +1,4 @@
-//! No text leaves the sheet and no text lies on another, whatever the labels and the size.
+//! No text leaves the sheet or overlaps another, for any labels and sizes.
 
 use crate::charts::{awkward, one_of_each};
 use crate::drawing::{Label, labels};
@@ -24,7 +24,7 @@ fn check(name: &str, chart: &Chart, size: Size) -> Vec<Label> {
     }
     for (at, one) in labels.iter().enumerate() {
         for other in &labels[at + 1..] {
-            // The boxes around slanted texts overlap although the texts are parallel.
+            // The bounding boxes of slanted texts overlap although the texts are parallel.
             let apart = (one.slanted && other.slanted) || !one.overlaps(other);
             assert!(apart, "{name} at {size:?}: {one:?} lies on {other:?}");
         }

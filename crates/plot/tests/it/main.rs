@@ -1,4 +1,4 @@
-//! What the charts promise to those who look at them, checked on what is really written.
+//! Properties of charts that viewers rely on, checked on the real output.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Every value of the data is a mark of the drawing, and every mark says its figures.
+//! Every value of the data has a mark in the drawing, and every mark shows its figures.
 
 use crate::charts::{
     bars, boxes, forest, grid_of_points, grid_of_values, histogram, lines, one_of_each, runs,
@@ -54,7 +54,7 @@ fn a_line_chart_shows_what_its_points_were_estimated_from_beside_them() {
     let dots = marks(&document, "circle", "observation");
     assert_eq!(dots.len(), 6);
     assert_eq!(tooltip(dots[2]), "x\none run: 90");
-    // The axis reaches to what lies beyond the intervals.
+    // The axis extends to observations beyond the intervals.
     let top = number(dots[2], "cy");
     let points = marks(&document, "path", "point");
     assert!(top > 0.0 && points.iter().all(|point| middle(*point).1 > top));
@@ -156,7 +156,7 @@ fn every_mark_says_its_figures() {
 
 #[test]
 fn a_box_says_its_five_figures() {
-    // Of 1 to 9 the quartiles are 3, 5 and 7 (R, type 7), and the whiskers reach to the ends.
+    // The quartiles of 1 to 9 are 3, 5 and 7 (R, type 7), and the whiskers extend to the ends.
     let values: Vec<f64> = (1..=9).map(f64::from).collect();
     let mut chart = boxes(&["ascii"], &["old"], 1);
     chart.categories[0].boxes[0].values = values;

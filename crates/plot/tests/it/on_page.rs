@@ -1,4 +1,4 @@
-//! Charts inside of a page: no id clashes with another chart, and every colour can be changed by the page.
+//! Charts in a page: IDs do not clash, and the page can change every color.
 
 use crate::charts::{bars, boxes, one_of_each};
 use roxmltree::Document;
@@ -71,7 +71,7 @@ fn a_chart_says_what_it_shows_to_those_who_do_not_see_it() {
         let svg = chart.svg_on_page(400, "c");
         let document = Document::parse(&svg).unwrap();
         let root = document.root_element();
-        // What has parts that are reached one by one is no single picture.
+        // A chart with individually accessible parts is not a single image.
         let role = if matches!(chart, Chart::Trend(_)) {
             "group"
         } else {

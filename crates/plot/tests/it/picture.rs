@@ -1,4 +1,4 @@
-//! PNG files: the right size, and something to see on them.
+//! PNG files: the right size, and not blank.
 
 #![cfg(feature = "png")]
 
@@ -8,7 +8,7 @@ use speedwell_plot::{Chart, PlotError, Size};
 struct Picture {
     width: u32,
     height: u32,
-    /// Four bytes a pixel: red, green, blue, opacity.
+    /// Four bytes per pixel: red, green, blue, alpha.
     bytes: Vec<u8>,
 }
 
@@ -78,7 +78,7 @@ fn letters_are_painted_without_any_font_of_the_system() {
         let png = Chart::Box(chart).png(Size::default()).unwrap();
         read(&png).count(|[r, g, b]| r < 90 && g < 90 && b < 90)
     };
-    // A title of 14 letters of 18 pixels: some hundred dark pixels more than none.
+    // A title of 14 letters at 18 pixels adds some hundred dark pixels.
     assert!(dark("A visible line") > dark("") + 200);
 }
 

@@ -1,4 +1,4 @@
-//! Marks lie where their values belong.
+//! Marks are at the positions of their values.
 
 use crate::charts::{bars, boxes, forest, grid_of_points, lines};
 use crate::drawing::{marks, middle, number, tooltip};
@@ -7,7 +7,7 @@ use speedwell_plot::{
     Axis, Chart, GridChart, GridMarks, LineChart, Point, PointSeries, Scale, Size,
 };
 
-/// The points of a line chart with these axes, as places.
+/// Positions of the points of a line chart with these axes.
 fn places(x: Scale, y: Scale, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let points = points.iter().map(|(x, y)| Point::new(*x, *y)).collect();
     let chart = LineChart {
@@ -217,7 +217,8 @@ fn panels_share_an_axis_unless_their_levels_would_hide_what_they_show() {
         }
         chart
     };
-    // Eight points that rise by one each: a panel that lies two higher is drawn higher on the shared axis.
+    // Eight points that rise by one each: a panel with values two higher is drawn higher on the
+    // shared axis.
     let near = first_points(raised(2.0));
     assert!(near[1] < near[0] - 5.0, "{near:?}");
     let far = first_points(raised(1000.0));

@@ -1,4 +1,5 @@
-//! A course says where it changed in words and shapes, to eyes, keys and ears, and says what it leaves out.
+//! A trend shows its changes by words and shapes, to sighted, keyboard and screen-reader users, and
+//! reports what it omits.
 
 use crate::charts::{change, trend, trend_note};
 use crate::drawing::{labels, marks, number, tooltip};
@@ -9,12 +10,12 @@ use speedwell_plot::{
 };
 use std::collections::HashSet;
 
-/// As wide as that, and as high as it wants.
+/// Renders the chart at this width and its natural height.
 fn drawn(chart: &TrendChart, width_px: u32) -> String {
     as_file(&Chart::Trend(chart.clone()).svg_on_page(width_px, "c"))
 }
 
-/// A page knows the name space of SVG without being told.
+/// A page knows the SVG namespace implicitly; a file needs it.
 fn as_file(svg: &str) -> String {
     svg.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"", 1)
 }
@@ -27,7 +28,7 @@ fn texts(svg: &str) -> Vec<String> {
         .collect()
 }
 
-/// The parts of the mark of every change, without places: what tells them apart besides colour.
+/// The parts of every change mark, without positions: its distinguishing features besides color.
 fn shapes(svg: &str) -> Vec<String> {
     let document = Document::parse(svg).unwrap();
     let look = |mark: Node<'_, '_>| {
@@ -56,7 +57,7 @@ const STATES: [(TrendState, &str); 5] = [
     (TrendState::Withdrawn, "withdrawn"),
 ];
 
-/// A course with a change in every state, and one that is a slope.
+/// A trend with a change in every state, and a drift.
 fn every_state() -> TrendChart {
     let mut chart = trend(&["old"], 80);
     let place = |at: usize| 10.0 + 12.0 * at as f64;
@@ -99,12 +100,13 @@ fn every_change_has_its_words_and_is_reached_by_a_key() {
 #[test]
 fn states_differ_in_shape() {
     let shapes = shapes(&drawn(&every_state(), 960));
-    // Whether a change was refuted by runs or by later points is said in words alone.
+    // Whether a change was refuted by runs or by later points is shown by words only.
     let different: HashSet<_> = shapes.iter().collect();
     assert_eq!((shapes.len(), different.len()), (6, 5), "{shapes:?}");
 }
 
-/// The pointer finds a point that lies on its level: what is drawn above the points lets it through.
+/// A point on its level is reachable by the pointer: the drawing above the points lets events
+/// through.
 #[test]
 fn a_point_on_its_level_can_be_pointed_at() {
     let svg = drawn(&every_state(), 800);
@@ -190,7 +192,7 @@ fn a_terse_course_shows_the_same_and_says_nothing_of_its_points() {
     );
 }
 
-/// Where the marks of each kind are.
+/// Positions of the marks of each kind.
 fn places(svg: &str) -> Vec<Vec<(f64, f64)>> {
     let document = Document::parse(svg).unwrap();
     let groups = document.descendants().filter(|node| {
@@ -202,7 +204,8 @@ fn places(svg: &str) -> Vec<Vec<(f64, f64)>> {
     points.map(Iterator::collect).collect()
 }
 
-/// The same of a drawing whose points say nothing: the vertices of the lines that have markers, each of which is in the drawing.
+/// The same for a drawing without point details: the vertices of the lines with markers, which must
+/// be defined.
 fn vertices(svg: &str) -> Vec<Vec<(f64, f64)>> {
     let document = Document::parse(svg).unwrap();
     let lines = document
@@ -223,7 +226,7 @@ fn vertices(svg: &str) -> Vec<Vec<(f64, f64)>> {
     lines.map(vertices).collect()
 }
 
-/// Nothing stands elsewhere by more than the rounding of paths.
+/// Asserts that positions differ by no more than the rounding of paths.
 #[track_caller]
 fn assert_same_places(one: &[Vec<(f64, f64)>], other: &[Vec<(f64, f64)>]) {
     let counts = |places: &[Vec<(f64, f64)>]| places.iter().map(Vec::len).collect::<Vec<_>>();
@@ -257,7 +260,7 @@ fn with_tooltips_alone_a_point_says_the_same_in_half_of_the_text() {
         lines.map(str::len).sum()
     };
     assert!(2 * points(&brief_svg) < points(&full_svg));
-    // Where all points are of one machine, each need not say of which.
+    // If all points are of one machine, they need not name it.
     let one = |detail| TrendChart {
         detail,
         ..trend(&["only"], 60)
@@ -314,7 +317,7 @@ fn what_was_not_committed_is_hollow() {
     );
 }
 
-/// Points that count upwards, so that every bucket can be checked by its figures.
+/// Rising points, so that every bucket can be checked by its figures.
 fn rising(count: usize) -> TrendChart {
     let point = |at: usize| TrendPoint {
         at: Point::new(at as f64, at as f64),

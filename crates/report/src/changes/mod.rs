@@ -11,7 +11,7 @@ use crate::document::{Block, Document};
 use crate::figure::{count, setting, share, spell_signed};
 use crate::format::Format;
 use crate::gallery::Courses;
-use crate::output::{Output, Verbosity};
+use crate::output::Output;
 use crate::table::{Cell, Column, Columns, Kind, Table, number};
 use serde_json::{Value, json};
 use speedwell_analysis::history::{CommonChange, History, SeriesTrend};
@@ -34,7 +34,8 @@ pub fn changes(
     let lines = lines(history, is_shown);
     let (suspected, known): (Vec<Line<'_>>, Vec<Line<'_>>) =
         (lines.into_iter()).partition(|line| line.change.state == ChangeState::Suspected);
-    document.push(Block::Headline(headline(history, &known, &suspected)));
+    let open = OpenChanges::among(known.iter().chain(&suspected));
+    document.push(Block::Headline(open.sentence(history)));
     // Programs find the table even where it is empty.
     if !known.is_empty() || suspected.is_empty() {
         document.push(listed(&known, output));
@@ -57,9 +58,9 @@ pub fn changes(
     };
     document.extend(courses.blocks(&is_among, is_shown));
     document.extend(history.notes.iter().cloned().map(Block::Note));
-    if output.verbosity != Verbosity::Quiet {
+    output.add_detail(&mut document, |_, document| {
         document.extend(notes(history).into_iter().map(Block::Note));
-    }
+    });
     document.attach("line", json!(history.branch()));
     document
 }
@@ -108,11 +109,39 @@ impl OpenChanges {
         open
     }
 
-    /// `, 2 suspected`, or nothing.
-    pub fn suspicions(&self) -> String {
-        match self.suspected {
+    /// The answer of a history: how many changes are open, and where none is, which would have been seen.
+    pub fn sentence(&self, history: &History) -> String {
+        let searched = history
+            .series
+            .iter()
+            .filter(|series| series.trend.is_searched());
+        let searched = searched.count();
+        if history.series.is_empty() {
+            return "no series has a point on this line".into();
+        }
+        if searched == 0 {
+            return "no series is long enough to be searched".into();
+        }
+        let on = match history.branch() {
+            "" => String::new(),
+            line => format!(" on '{line}'"),
+        };
+        let among = count(searched, "series", "series");
+        let suspicions = match self.suspected {
             0 => String::new(),
             some => format!(", {some} suspected"),
+        };
+        match self.known {
+            0 => {
+                let visible = visible(history).unwrap_or_default();
+                format!("no open change in {among}{on}{suspicions}{visible}")
+            }
+            all => format!(
+                "{} in {among}{on}: {} worse, {} better{suspicions}",
+                count(all, "open change", "open changes"),
+                self.worse,
+                self.better
+            ),
         }
     }
 }
@@ -201,39 +230,6 @@ fn add_state(columns: &mut Columns<Shown>) {
         Cell::words(line.judgement.to_string()).shown(line.judged())
     });
     columns.add_value("note", |line| line.note.clone());
-}
-
-fn headline(history: &History, known: &[Line<'_>], suspected: &[Line<'_>]) -> String {
-    let searched = history
-        .series
-        .iter()
-        .filter(|series| series.trend.is_searched());
-    let searched = searched.count();
-    if history.series.is_empty() {
-        return "no series has a point on this line".into();
-    }
-    if searched == 0 {
-        return "no series is long enough to be searched".into();
-    }
-    let on = match history.branch() {
-        "" => String::new(),
-        line => format!(" on '{line}'"),
-    };
-    let among = count(searched, "series", "series");
-    let open = OpenChanges::among(known.iter().chain(suspected));
-    let suspicions = open.suspicions();
-    match open.known {
-        0 => {
-            let visible = visible(history).unwrap_or_default();
-            format!("no open change in {among}{on}{suspicions}{visible}")
-        }
-        all => format!(
-            "{} in {among}{on}: {} worse, {} better{suspicions}",
-            count(all, "open change", "open changes"),
-            open.worse,
-            open.better
-        ),
-    }
 }
 
 /// Which changes the search would have shown: without it, "no change" would say more than is known.
@@ -349,9 +345,10 @@ fn measured_in(metric: &Metric) -> String {
 
 /// What nearly all cases have in common, and what to do.
 fn common_change(common: &CommonChange<'_>) -> String {
-    let [least, most] = common
-        .ratios
-        .map(|ratio| format!("{} %", spell_signed((ratio - 1.0) * 100.0, 1)));
+    let [least, most] = common.ratios.map(|ratio| match ratio {
+        f64::INFINITY => "from 0".to_owned(),
+        _ => format!("{} %", spell_signed((ratio - 1.0) * 100.0, 1)),
+    });
     format!(
         "{} of {} cases changed together near {} ({}, {least} to {most}): what they share is suspected, such as the machine \
          or a runtime, rather than the code of one; 'speedwell confirm' measures both sides on one machine{}.",

@@ -6,6 +6,7 @@ use crate::comparison::{emphasis, symbol};
 use crate::document::Answer;
 use crate::figure::{change, change_with_interval};
 use crate::table::Emphasis;
+use crate::trend::figure;
 use speedwell_analysis::Difference;
 use speedwell_analysis::history::{History, SeriesTrend};
 use speedwell_model::{Change, ChangeState, Estimate, Judgement, Verdict, short_revision};
@@ -44,11 +45,24 @@ pub(crate) fn of_series<'a>(series: &'a SeriesTrend, history: &History) -> Vec<L
         .collect()
 }
 
+/// Both sides of a change from zero; of one whose levels are not shown, that it is such.
+fn from_zero(series: &SeriesTrend, change: &Change) -> Option<String> {
+    let sides = |sides: [Estimate; 2]| {
+        let shown = sides.map(|side| figure(&side, &series.key.metric));
+        shown.join(" -> ")
+    };
+    let is_infinite = change.ratio.value.is_infinite();
+    let levels = series.trend.from_zero(change).map(sides);
+    is_infinite.then(|| levels.unwrap_or_else(|| "from 0".to_owned()))
+}
+
 /// What a line says, without what it was taken from.
 pub(crate) struct Shown {
     pub number: i64,
     pub verdict: Verdict,
     pub change: Estimate,
+    /// Of a change from zero, which has no percentage: `0 -> 1`.
+    pub from_zero: Option<String>,
     pub case: String,
     pub metric: String,
     pub between: [String; 2],
@@ -98,6 +112,7 @@ impl Line<'_> {
                 low: share(change.ratio.low),
                 high: share(change.ratio.high),
             },
+            from_zero: from_zero(series, change),
             case: case(series),
             metric: series.key.metric.name.clone(),
             between: [change.before.clone(), change.after.clone()],
@@ -114,8 +129,11 @@ impl Line<'_> {
 }
 
 impl Shown {
-    /// `~+4.8 %`, and with its interval `~+4.8 % [+4.1, +5.5]`.
+    /// `~+4.8 %`, with its interval `~+4.8 % [+4.1, +5.5]`; `0 -> 1`.
     pub fn size(&self, with_interval: bool) -> String {
+        if let Some(sides) = &self.from_zero {
+            return sides.clone();
+        }
         // A border that was searched for shows its change too large.
         let about = match self.state {
             ChangeState::Confirmed => "",

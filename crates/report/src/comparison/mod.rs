@@ -11,7 +11,7 @@ mod rows;
 mod words;
 
 pub use rows::{emphasis, symbol};
-pub use words::{correction_words, method_words};
+pub use words::{correction_words, method_words, size};
 
 use crate::case_labels::{CaseLabels, Line, Line as LabelLine, distinct};
 use crate::charts::MOST_DRAWN_RUNS;
@@ -38,16 +38,22 @@ pub fn comparison(findings: &Findings, output: &Output) -> Document {
             document.push_heading(2, section.title(&findings.comparisons));
         }
         for comparison in &section.comparisons {
-            let sentence = words::headline(comparison, findings.ended_after, &findings.failures);
-            document.push(Block::Headline(section.subject(comparison) + &sentence));
+            let subject = section.subject(comparison);
+            // The sentence names the metric, unless it stands in front.
+            let change = match &*subject {
+                "" => &*comparison.metric.name,
+                _ => "change",
+            };
+            let (ended_after, failures) = (findings.ended_after, &findings.failures);
+            let sentence = words::headline(comparison, change, ended_after, failures);
+            document.push(Block::Headline(subject + &sentence));
         }
         add_section(section, &findings.failures, output, &mut document);
     }
-    document.extend(
-        words::notes(&findings.comparisons, output.verbosity)
-            .into_iter()
-            .map(Block::Note),
-    );
+    output.add_detail(&mut document, |output, document| {
+        let notes = words::notes(&findings.comparisons, output.verbosity);
+        document.extend(notes.into_iter().map(Block::Note));
+    });
     document.attach("comparisons", comparisons(&findings.comparisons));
     document
 }
@@ -63,9 +69,9 @@ fn add_section(
     output: &Output,
     document: &mut Document,
 ) {
-    if output.verbosity != Verbosity::Quiet {
+    output.add_detail(document, |_, document| {
         document.extend(highlights(section.first()));
-    }
+    });
     if section
         .comparisons
         .iter()
@@ -462,7 +468,8 @@ fn comparison_data(comparison: &Comparison) -> Value {
             "same": of(Verdict::Same),
             "unclear": of(Verdict::Unclear),
         },
-        "overall": comparison.overall.as_ref().map(estimate),
+        "overall": comparison.typical().as_ref().map(estimate),
+        "range": comparison.range().map(|ends| ends.map(|end| number(end.value))),
         "only_baseline": comparison.only_baseline,
         "only_candidate": comparison.only_candidate,
     });

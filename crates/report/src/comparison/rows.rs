@@ -13,7 +13,7 @@ use crate::figure::{
 use crate::output::Verbosity;
 use crate::table::{Cell, Column, Columns, Emphasis, Footnotes, Kind, Name, RunList};
 use crate::unit::{Scale, UnitChoice};
-use speedwell_analysis::{CaseComparison, Comparison, Side};
+use speedwell_analysis::{CaseComparison, Comparison};
 use speedwell_model::{Better, Estimate, Figure as Recorded, Verdict};
 use std::borrow::Cow;
 
@@ -83,15 +83,10 @@ impl Line<'_> {
     fn change(&self) -> String {
         match self.row.change {
             Some(known) => change(&known),
-            None if is_from_zero(self.row) => self.sides().join(" -> "),
+            None if self.row.is_from_zero() => self.sides().join(" -> "),
             None => "?".to_owned(),
         }
     }
-}
-
-/// Whether the change is one from zero, which has no percentage.
-pub fn is_from_zero(row: &CaseComparison) -> bool {
-    row.change.is_none() && row.baseline.location == 0.0 && row.candidate.location > 0.0
 }
 
 /// A symbol that tells verdicts apart without colour.
@@ -124,7 +119,9 @@ pub fn prepare<'a>(
     let shared = shared_remarks(&places);
     let line = |(comparison, row): Place<'a>| {
         let sides = [row.baseline.location, row.candidate.location];
-        let own = || Scale::fitting(&comparison.metric.unit, &sides, choice);
+        let unit = &comparison.metric.unit;
+        let own =
+            || Scale::fitting(unit, &sides, choice).keeping_counts(unit, figures(row), choice);
         let scale = whole.clone().unwrap_or_else(own);
         Line {
             name: Name::default(),
@@ -148,26 +145,32 @@ const OF_ONE_SIZE: f64 = 10.0;
 /// The last decimal places of both sides. They are those that the interval of the change supports, so that the printed
 /// figures have the printed change: a side by itself may be known less well than its ratio to the other.
 fn last_places(row: &CaseComparison, scale: &Scale) -> [i32; 2] {
-    let half_width = row.change.and_then(|change| half_of_logs(&change));
-    let place = |side: &Side| {
-        let location = side.location;
-        let known = match half_width {
-            Some(half) => Uncertainty::Half(half * location.abs()),
-            None => uncertainty_of_median(location, side.variation, side.runs.len()),
-        };
+    let place = |(location, known): (f64, Uncertainty)| {
         let place = scale.place(location, known);
         match (known, scale.first_place(location)) {
             (Uncertainty::Exact, _) | (_, None) => place,
             (_, Some(first)) => place.max(first + FEWEST_DIGITS - 1),
         }
     };
-    let own = [&row.baseline, &row.candidate].map(place);
+    let own = figures(row).map(place);
     let [one, other] = [&row.baseline, &row.candidate].map(|side| side.location.abs());
     if one.max(other) < OF_ONE_SIZE * one.min(other) {
         [own[0].max(own[1]); 2]
     } else {
         own
     }
+}
+
+/// Both sides with what the change, or else their own runs, say of their uncertainty.
+fn figures(row: &CaseComparison) -> [(f64, Uncertainty); 2] {
+    let half_width = row.change.and_then(|change| half_of_logs(&change));
+    [&row.baseline, &row.candidate].map(|side| {
+        let known = match half_width {
+            Some(half) => Uncertainty::Half(half * side.location.abs()),
+            None => uncertainty_of_median(side.location, side.variation, side.runs.len()),
+        };
+        (side.location, known)
+    })
 }
 
 /// Half the width of a bounded interval on the scale of logarithms: a share of either side.
@@ -188,7 +191,9 @@ fn common_scale(places: &[Place<'_>], choice: Option<UnitChoice>) -> Option<Scal
     let sides = places
         .iter()
         .flat_map(|(_, row)| [row.baseline.location, row.candidate.location]);
-    Scale::common(&metric.unit, sides, choice)
+    let scale = Scale::common(&metric.unit, sides, choice)?;
+    let all = places.iter().flat_map(|(_, row)| figures(row));
+    Some(scale.keeping_counts(&metric.unit, all, choice))
 }
 
 fn runs(row: &CaseComparison) -> String {

@@ -3,19 +3,20 @@
 //!
 //! The words must be true of the figures below them: nothing is said to be faster unless the verdict says so.
 
-use super::rows::is_from_zero;
 use crate::case_labels::distinct;
 use crate::figure::{
-    Uncertainty, change_with_interval, count, direction, good_and_bad, in_unit, quantity, setting,
-    share,
+    Uncertainty, change, change_with_interval, count, direction, good_and_bad, in_unit, quantity,
+    setting, share,
 };
 use crate::output::Verbosity;
 use speedwell_analysis::{CaseComparison, Comparison, Correction, Method, Side};
 use speedwell_model::{Failure, Metric, Verdict};
 
-/// The answer of one comparison: one sentence, or two. `ended_after` so many runs if measuring was cut short.
+/// The answer of one comparison: one sentence, or two. `changed` names what the change of a single case is of; `ended_after`
+/// so many runs if measuring was cut short.
 pub fn headline(
     comparison: &Comparison,
+    changed: &str,
     ended_after: Option<usize>,
     failures: &[Failure],
 ) -> String {
@@ -31,7 +32,7 @@ pub fn headline(
             count(runs, "run", "runs")
         ),
         ([], None) => format!("{baseline} and {candidate} have no case in common."),
-        ([only], _) => single(comparison, only),
+        ([only], _) => single(comparison, changed, only),
         _ => format!("{}{}", many(comparison), typical(comparison)),
     }
 }
@@ -48,7 +49,7 @@ fn failed_sides(comparison: &Comparison, failures: &[Failure]) -> Option<String>
     (!failed.is_empty()).then(|| failed.join(" and "))
 }
 
-fn single(comparison: &Comparison, row: &CaseComparison) -> String {
+fn single(comparison: &Comparison, changed: &str, row: &CaseComparison) -> String {
     let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
     let (good, bad) = good_and_bad(&comparison.metric);
     if let Some(withheld) = &row.withheld {
@@ -66,14 +67,13 @@ fn single(comparison: &Comparison, row: &CaseComparison) -> String {
         Verdict::Unclear if row.differs => format!("{candidate} differs from {baseline}"),
         Verdict::Unclear => format!("it is unclear whether {candidate} is {good} than {baseline}"),
     };
-    let from_zero = is_from_zero(row).then(|| {
-        let sides = [&row.baseline, &row.candidate];
-        let shown =
-            |side: &Side| quantity(side.location, &comparison.metric.unit, Uncertainty::Unknown);
-        sides.map(shown).join(" -> ")
-    });
-    let change = row.change.map(|c| change_with_interval(&c)).or(from_zero);
-    let change = change.map(|change| format!(": change {change}"));
+    // Without a verdict, nothing else says which direction is the good one.
+    let direction = match row.verdict {
+        Verdict::Unclear => format!(" ({})", direction(comparison.metric.better)),
+        Verdict::Better | Verdict::Worse | Verdict::Same => String::new(),
+    };
+    let change = size(row, &comparison.metric);
+    let change = change.map(|size| format!(": {changed} {size}{direction}"));
     let more = row.more_runs.map(|n| {
         let runs = count(n as usize, "more run", "more runs");
         format!("; about {runs} a side would tell")
@@ -83,6 +83,18 @@ fn single(comparison: &Comparison, row: &CaseComparison) -> String {
         change.unwrap_or_default(),
         more.unwrap_or_default()
     )
+}
+
+/// The change with its interval; of one from zero, both sides: `0 -> 1`.
+pub fn size(row: &CaseComparison, metric: &Metric) -> Option<String> {
+    let from_zero = || {
+        let side = |side: &Side| quantity(side.location, &metric.unit, Uncertainty::Unknown);
+        let sides = [&row.baseline, &row.candidate];
+        row.is_from_zero().then(|| sides.map(side).join(" -> "))
+    };
+    row.change
+        .map(|change| change_with_interval(&change))
+        .or_else(from_zero)
 }
 
 fn many(comparison: &Comparison) -> String {
@@ -157,11 +169,19 @@ fn left_out(comparison: &Comparison) -> String {
     reasons.iter().map(part).collect()
 }
 
+/// The change of the typical case; where there is none, from which to which change the cases reach.
 fn typical(comparison: &Comparison) -> String {
-    let change = comparison.overall.as_ref().map(change_with_interval);
-    change
-        .map(|change| format!(" Typical change: {change}."))
-        .unwrap_or_default()
+    if let Some(typical) = comparison.typical() {
+        return format!(" Typical change: {}.", change_with_interval(&typical));
+    }
+    let range = comparison.range();
+    range.map_or_else(String::new, |ends| {
+        let [least, most] = ends.each_ref().map(change);
+        if least == most {
+            return format!(" Each changes by {least}.");
+        }
+        format!(" Changes range from {least} to {most}.")
+    })
 }
 
 fn delta(comparison: &Comparison) -> String {
@@ -203,9 +223,6 @@ pub fn caption(
 /// The explanations below all tables, each said once: how answers were found, and what is missing to those that were
 /// not. What an expert knows and a page has among its circumstances is for those who ask for everything.
 pub fn notes(comparisons: &[Comparison], verbosity: Verbosity) -> Vec<String> {
-    if verbosity == Verbosity::Quiet {
-        return Vec::new();
-    }
     let mut notes: Vec<String> = Vec::new();
     for comparison in comparisons
         .iter()

@@ -75,10 +75,15 @@ fn verdict_summary(comparison: &Comparison) -> String {
     let total = comparison.rows.len();
     let rows: Vec<&CaseComparison> = comparison.rows.iter().collect();
     let parts = verdicts(comparison, &rows, total);
-    // The geometric mean over all cases, as if they were one.
-    let together = comparison.overall.filter(|_| total > 1);
-    let together =
-        together.map(|overall| format!("; all together {}", change_with_interval(&overall)));
+    let typical = comparison.typical().filter(|_| total > 1);
+    let together = match (typical, comparison.range()) {
+        (Some(typical), _) => Some(format!("; typically {}", change_with_interval(&typical))),
+        (None, Some(ends)) => {
+            let [least, most] = ends.each_ref().map(change);
+            Some(format!("; from {least} to {most}"))
+        }
+        (None, None) => None,
+    };
     if parts.is_empty() {
         "nothing to compare".to_owned()
     } else {

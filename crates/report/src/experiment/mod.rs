@@ -12,7 +12,7 @@ mod served;
 
 use crate::comparison::comparison;
 use crate::document::{Block, Chart, Document};
-use crate::output::{Output, Verbosity};
+use crate::output::Output;
 use crate::table::Table;
 use crate::{ChartKind, charts, failures, gallery, profile_sections, summary, validity};
 use serde_json::Value;
@@ -54,9 +54,9 @@ pub fn experiment(found: &Found, experiment: &Experiment, output: &Output) -> Do
     let (leading, further) = leading_first(charts(found, experiment, output), found);
     let drawn = |chart| Block::Chart(Box::new(chart));
     document.extend(leading.into_iter().map(drawn));
-    if output.verbosity != Verbosity::Quiet {
-        tables(found, experiment, output, &mut document);
-    }
+    output.add_detail(&mut document, |output, document| {
+        tables(found, experiment, output, document);
+    });
     document.append(failures(&found.failures, output.verbosity));
     document.extend(further.into_iter().map(drawn));
     let draws = draws_flames(experiment, output);

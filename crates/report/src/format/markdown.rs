@@ -93,6 +93,7 @@ impl Page<'_> {
                 ..
             }
             | Block::Appendix { title, blocks, .. } => self.details(title, blocks),
+            Block::Shortened { .. } => {}
         }
     }
 

@@ -105,7 +105,7 @@ impl Page {
                 self.heading(3, title);
                 self.blocks(&blocks.iter().collect::<Vec<_>>());
             }
-            Block::Chart(_) | Block::Gallery(_) => {}
+            Block::Chart(_) | Block::Gallery(_) | Block::Shortened { .. } => {}
         }
     }
 

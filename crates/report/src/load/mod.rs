@@ -18,7 +18,7 @@ pub use tables::sort_keys;
 use crate::document::{Block, Document};
 use crate::figure::count;
 use crate::load::words::load_name;
-use crate::output::{Output, Verbosity};
+use crate::output::Output;
 use serde_json::{Value, json};
 use speedwell_analysis::load::{Course, LoadFindings, Quantity, Remark, Weight};
 
@@ -45,12 +45,12 @@ pub fn document(loads: &[LoadFindings<'_>], output: &Output) -> Document {
     document.push(Block::Table(tables::summary_table(loads)));
     // Before the details: the course of a load shows at a glance whether its figures mean anything.
     document.push_charts(charts::charts(loads));
-    if output.verbosity != Verbosity::Quiet {
+    output.add_detail(&mut document, |_, document| {
         for load in loads {
-            details(load, loads.len(), &mut document);
+            details(load, loads.len(), document);
         }
         document.extend(notes(loads));
-    }
+    });
     document.attach("load_findings", loads.iter().map(findings_data).collect());
     document.attach("loads", loads.iter().map(run_data).collect());
     document

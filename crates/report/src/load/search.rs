@@ -8,7 +8,7 @@ use crate::document::{Block, Chart, Document};
 use crate::figure::{Uncertainty, count, quantity, share};
 use crate::load::words::rate;
 use crate::load::{findings_data, run_data, tables};
-use crate::output::{Output, Verbosity};
+use crate::output::Output;
 use crate::scaling::{self, throughput_chart};
 use crate::table::{Cell, Column, Columns, Table};
 use serde_json::{Value, json};
@@ -28,11 +28,11 @@ pub fn search(
     for one in levels {
         document.push(Block::Headline(headline(one)));
         document.push(Block::Table(table(one)));
-        if output.verbosity != Verbosity::Quiet {
+        output.add_detail(&mut document, |_, document| {
             let known = one.scaling.as_ref();
             document.extend(known.map(|known| Block::Note(scaling::sentence(known))));
             document.push(Block::Note(note(one)));
-        }
+        });
     }
     for one in tried {
         add_rates(one, &mut document);

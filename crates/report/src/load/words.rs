@@ -112,13 +112,7 @@ fn headline_of_several(loads: &[LoadFindings<'_>]) -> String {
 /// `1.23 ms`, or `≥ 1.23 ms` where the true time may be longer.
 pub fn spelled_ns(ns: f64, is_lower_bound: bool) -> String {
     let mark = if is_lower_bound { "≥ " } else { "" };
-    if ns == 0.0 {
-        return format!("{mark}0 ns");
-    }
-    // Rounded before the unit is chosen: 999.99 µs are 1.00 ms.
-    let step = 10f64.powf(ns.log10().floor() - 2.0);
-    let rounded = (ns / step).round() * step;
-    format!("{mark}{}", quantity(rounded, "ns", Uncertainty::Unknown))
+    format!("{mark}{}", quantity(ns, "ns", Uncertainty::Unknown))
 }
 
 /// Two times between which the true one lies: `14.1-15.9 ms`, or `950 µs-1.20 ms` where their units differ.
@@ -452,7 +446,7 @@ mod tests {
             second: 93.3,
         };
         let told = unsteady(&halves);
-        let begin = "Throughput rose from the first half (0.00/s) to the second (93.3/s)";
+        let begin = "Throughput rose from the first half (0/s) to the second (93.3/s)";
         assert!(told.starts_with(begin), "{told}");
     }
 

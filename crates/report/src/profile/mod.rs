@@ -8,10 +8,10 @@ mod pictures;
 
 pub use pictures::ProfileSide;
 
+use crate::Output;
 use crate::document::{Block, Chart, Document};
 use crate::figure::{count, share};
 use crate::table::{Cell, Column, Emphasis, Kind, Row, Table, number};
-use crate::{Output, Verbosity};
 use pictures::weight;
 use serde_json::{Map, Value, json};
 use speedwell_analysis::profile::{
@@ -38,13 +38,13 @@ pub fn profiles(sides: [ProfileSide<'_>; 2], found: &Explanation, output: &Outpu
     if found.extra.direction != Direction::Alike {
         document.push(Block::Table(cost_table(sides, &found.extra)));
     }
-    if output.verbosity > Verbosity::Quiet {
+    output.add_detail(&mut document, |output, document| {
         let notes = notes(sides, &found.extra);
         document.extend(notes.into_iter().map(Block::Note));
         if output.files.is_empty() && output.format.is_none() {
             document.push(Block::Note(DRAWS.into()));
         }
-    }
+    });
     document.push_charts(pictures::flame_graphs(sides, found));
     attach(&mut document, sides, &found.extra);
     document
@@ -187,9 +187,15 @@ const ABOUT: &str = "Profiles come from runs of their own, which are not among t
 /// One section for each case and pair of variants; `draws`: with flame graphs.
 pub fn sections(found: &[CaseProfile], draws: bool, output: &Output) -> Document {
     let mut document = Document::new("profiles");
-    if found.is_empty() || output.verbosity == Verbosity::Quiet {
-        return document;
+    if !found.is_empty() {
+        output.add_detail(&mut document, |output, document| {
+            add_sections(found, draws, output, document);
+        });
     }
+    document
+}
+
+fn add_sections(found: &[CaseProfile], draws: bool, output: &Output, document: &mut Document) {
     document.push_heading(2, "Where the time goes");
     document.push(Block::Note(ABOUT.to_owned()));
     let mut seen = Vec::new();
@@ -206,12 +212,11 @@ pub fn sections(found: &[CaseProfile], draws: bool, output: &Output) -> Document
         );
         match &one.sides {
             Err(reason) => document.push(Block::Paragraph(reason.clone())),
-            Ok(sides) => section(one, sides, draws, output, &mut seen, &mut document),
+            Ok(sides) => section(one, sides, draws, output, &mut seen, document),
         }
         for_machines.push(machine(one, output));
     }
     document.attach("profiles", Value::Array(for_machines));
-    document
 }
 
 /// The two profiles as a document of their own, which is then fitted in.

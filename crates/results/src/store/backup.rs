@@ -3,7 +3,8 @@
 //! A backup consists of what [`json_lines`] writes for every session, interleaved with lines for
 //! data outside sessions: token digests, triage, lines of revisions, deletions. So any program that
 //! reads sessions can read a backup, and so can later versions. Derived data, points and detector
-//! states, is left out. Start at [`Store::back_up`]; the kinds of lines are [`Line`].
+//! states, is left out. The last line counts projects and sessions, so that a file that was cut
+//! between two sessions is detected. Start at [`Store::back_up`]; the kinds of lines are [`Line`].
 
 mod rows;
 
@@ -21,7 +22,10 @@ use speedwell_model::{Change, Metric, Revision, SeriesKey, Session, State};
 use std::io::{BufRead, Write};
 
 /// Version written, and the highest version that can be read.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
+
+/// The first version that ends with [`Line::End`].
+const FIRST_WITH_END: u64 = 2;
 
 /// Largest gap between session numbers that a restore reproduces; beyond it, sessions get new
 /// numbers.
@@ -55,6 +59,8 @@ enum Line {
         change: Change,
         confirmed_by: Option<String>,
     },
+    /// The last of all: how many projects and sessions the file holds.
+    End { projects: usize, sessions: usize },
 }
 
 /// What the store knows about a session beyond its content.
@@ -98,6 +104,10 @@ pub struct BackupLines<R> {
     next: Option<String>,
     /// Number of the next line, from 1.
     number: usize,
+    version: u64,
+    /// Projects and sessions read so far.
+    found: [usize; 2],
+    has_ended: bool,
 }
 
 impl<R: BufRead> BackupLines<R> {
@@ -110,19 +120,29 @@ impl<R: BufRead> BackupLines<R> {
             reader,
             next: None,
             number: 0,
+            version: 0,
+            found: [0; 2],
+            has_ended: false,
         };
         lines.advance()?;
         let first = lines.next.as_deref().unwrap_or_default();
-        match serde_json::from_str(first) {
-            Ok(Line::Backup { version, .. }) => ensure!(
-                version <= VERSION,
-                "it was written by a newer speedwell (format {version}, this one knows {VERSION})\n\
-                 hint: update speedwell"
-            ),
-            _ => bail!("it is no backup\nhint: speedwell import reads files with sessions alone"),
-        }
+        let Ok(Line::Backup { version, .. }) = serde_json::from_str(first) else {
+            bail!("it is no backup\nhint: speedwell import reads files with sessions alone")
+        };
+        ensure!(
+            version <= VERSION,
+            "it was written by a newer speedwell (format {version}, this one knows {VERSION})\n\
+             hint: update speedwell"
+        );
+        lines.version = version;
         lines.advance()?;
         Ok(lines)
+    }
+
+    /// Whether the file says how much it holds. Those of older versions do not, and one that was cut between two sessions
+    /// looks whole.
+    pub fn has_end(&self) -> bool {
+        self.version >= FIRST_WITH_END
     }
 
     fn advance(&mut self) -> anyhow::Result<()> {
@@ -144,24 +164,48 @@ impl<R: BufRead> BackupLines<R> {
     /// Returns the next project and whether it is public; `None` at the end.
     ///
     /// # Errors
-    /// The next line does not start a project.
+    /// The next line does not start a project, or the end line is missing.
     pub fn project(&mut self) -> anyhow::Result<Option<(String, bool)>> {
         let Some(text) = self.next.as_deref() else {
+            let is_whole = self.has_ended || !self.has_end();
+            ensure!(is_whole, "{}", self.cut("its last line is missing"));
             return Ok(None);
         };
         match serde_json::from_str(text) {
             Ok(Line::Project { name, is_public }) => {
+                self.found[0] += 1;
                 self.advance()?;
                 Ok(Some((name, is_public)))
+            }
+            Ok(Line::End { projects, sessions }) => {
+                let counted = format!("its last line counts {projects} and {sessions}");
+                ensure!([projects, sessions] == self.found, "{}", self.cut(&counted));
+                self.advance()?;
+                ensure!(
+                    self.next.is_none(),
+                    "line {}: the backup ends before this line",
+                    self.number
+                );
+                self.has_ended = true;
+                Ok(None)
             }
             _ => bail!("line {}: a project was expected", self.number),
         }
     }
 
-    /// Returns the next line unless it starts a project.
+    fn cut(&self, why: &str) -> String {
+        let [projects, sessions] = self.found;
+        format!(
+            "the backup is incomplete: {projects} projects and {sessions} sessions were read, and {why}\n\
+             hint: copy the file again, or write another with 'speedwell serve backup'"
+        )
+    }
+
+    /// Returns the next line unless it starts a project or is the end line.
     fn of_project(&self) -> Option<&str> {
         let text = self.next.as_deref()?;
-        (!text.starts_with("{\"speedwell\":\"project\"")).then_some(text)
+        let is_other = |kind: &str| text.starts_with(&format!("{{\"speedwell\":\"{kind}\""));
+        (!["project", "end"].into_iter().any(is_other)).then_some(text)
     }
 
     /// Returns the next line of the current session.
@@ -190,6 +234,14 @@ pub fn begin_backup(out: &mut dyn Write, made_unix_ms: i64) -> anyhow::Result<()
             made_unix_ms,
         },
     )
+}
+
+/// Writes the last line of a backup, which says how much it holds.
+///
+/// # Errors
+/// `out` fails.
+pub fn end_backup(out: &mut dyn Write, (projects, sessions): (usize, usize)) -> anyhow::Result<()> {
+    put(out, &Line::End { projects, sessions })
 }
 
 fn put(out: &mut dyn Write, line: &Line) -> anyhow::Result<()> {
@@ -398,7 +450,9 @@ impl<R: BufRead> BackupLines<R> {
             Line::Row { table, values } => rows::check(table, values)?,
             Line::Stored(stored) => stored.check()?,
             Line::Branch { .. } | Line::Change { .. } => {}
-            Line::Backup { .. } | Line::Project { .. } => bail!("it does not belong here"),
+            Line::Backup { .. } | Line::Project { .. } | Line::End { .. } => {
+                bail!("it does not belong here")
+            }
         }
         self.advance()?;
         Ok(line)
@@ -419,6 +473,7 @@ impl<R: BufRead> BackupLines<R> {
             self.advance()?;
         }
         turn.end()?;
+        self.found[1] += 1;
         take(Part::Ends)
     }
 }
@@ -476,7 +531,7 @@ impl Restoring {
                 confirmed_by,
             } => restore_change(file, &series, &branch, change, confirmed_by)?,
             // Not among the lines of a project.
-            Line::Backup { .. } | Line::Project { .. } => {}
+            Line::Backup { .. } | Line::Project { .. } | Line::End { .. } => {}
         }
         Ok(())
     }

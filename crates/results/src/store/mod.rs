@@ -43,7 +43,7 @@ mod sessions;
 mod tokens;
 mod uploads;
 
-pub use backup::{BackupLines, Restored, begin_backup};
+pub use backup::{BackupLines, Restored, begin_backup, end_backup};
 pub use benchmarks::{StoredBenchmark, StoredCase};
 pub use browse::{StoredCalibration, StoredMachine};
 pub use cases::{LARGE_SESSION, SessionByCases};
@@ -57,7 +57,7 @@ pub use live_loads::{LiveLoad, LoadProgress};
 pub use merge::{BlockOrigin, Merged, Merger, ParcelState, StoredParcel};
 pub use outbox::{Item, LONGEST_HOLD_MS, Owed, Wanted};
 pub use packs::{Searched, StoredCourse};
-pub use points::{LineFailures, SharedFacts, StoredPoint, StoredSeries};
+pub use points::{LineFailures, SharedFacts, StoredPoint, StoredSeries, credible_start};
 pub use projects::{Project, unfit_project};
 pub use recorder::Recorder;
 pub use reference::{Reference, ReferenceError};

@@ -342,6 +342,41 @@ mod tests {
         number
     }
 
+    #[test]
+    fn a_session_dated_in_the_future_is_not_the_newest_for_ever() {
+        const YEAR_2100: i64 = 4_102_444_800_000;
+        for place in places() {
+            let mut store = place.open();
+            let wrong = measure(&mut store, YEAR_2100);
+            pack_all(&mut store);
+            let next = measure(&mut store, speedwell_process::unix_ms());
+            let mut sessions: Vec<i64> = store
+                .points(1)
+                .unwrap()
+                .iter()
+                .map(|point| point.session)
+                .collect();
+            sessions.dedup();
+            assert_eq!(
+                sessions,
+                [wrong, next],
+                "the next one is read, and is newer"
+            );
+            assert_eq!(store.sessions_in_future(9).unwrap(), [wrong]);
+            assert_eq!(store.session(wrong).unwrap().started_unix_ms, YEAR_2100);
+        }
+    }
+
+    #[test]
+    fn clocks_may_differ_by_less_than_a_day() {
+        let now = 1_800_000_000_000;
+        let hours = |hours: i64| now + hours * 3_600_000;
+        for (started, counts_as) in [(-500, -500), (0, 0), (23, 23), (25, 0), (600_000, 0)] {
+            let begun = super::super::credible_start(hours(started), now);
+            assert_eq!(begun, hours(counts_as), "{started} h");
+        }
+    }
+
     fn pack_all(store: &mut Store) {
         let mut searched = Searched::default();
         searched.add_points(&store.course(1, usize::MAX).unwrap());

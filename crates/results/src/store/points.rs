@@ -13,7 +13,25 @@ use serde::Deserialize;
 use speedwell_model::{
     Landmark, Machine, Metric, Point, PointKind, Revision, SeriesKey, SessionPoint, SessionPoints,
 };
+use speedwell_process::unix_ms;
 use std::collections::HashMap;
+
+/// How far clocks of machines may be ahead, in milliseconds, before one of them is wrong.
+const MAX_AHEAD_MS: i64 = 86_400_000;
+
+/// When a session counts as begun that says it began at `started_unix_ms`. A machine whose clock is years ahead must not have
+/// the newest point until then, so its session counts as of `now_unix_ms`, when it is looked at first.
+pub fn credible_start(started_unix_ms: i64, now_unix_ms: i64) -> i64 {
+    if is_in_future(started_unix_ms, now_unix_ms) {
+        now_unix_ms
+    } else {
+        started_unix_ms
+    }
+}
+
+fn is_in_future(started_unix_ms: i64, now_unix_ms: i64) -> bool {
+    started_unix_ms > now_unix_ms.saturating_add(MAX_AHEAD_MS)
+}
 
 /// The project of a local file.
 pub(super) const PROJECT: i64 = 1;
@@ -59,6 +77,18 @@ impl Store {
         self.rows(sql, given![], |row| row.get(0))
     }
 
+    /// Numbers of sessions that are dated in the future, at most `most`.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn sessions_in_future(&self, most: i64) -> anyhow::Result<Vec<i64>> {
+        let sql = sql!(
+            "SELECT number FROM session WHERE started_unix_ms >= $1 ORDER BY started_unix_ms LIMIT $2"
+        );
+        let from = unix_ms().saturating_add(MAX_AHEAD_MS + 1);
+        self.rows(sql, given![from, most], |row| row.get(0))
+    }
+
     /// Stores the points of a session.
     ///
     /// # Errors
@@ -69,6 +99,7 @@ impl Store {
                 sql!("SELECT started_unix_ms FROM session WHERE number = $1"),
                 given![session],
             )?;
+            let at = credible_start(at, unix_ms());
             let machine = keep_machine(file, &of.machine, at)?;
             file.execute(
                 sql!(

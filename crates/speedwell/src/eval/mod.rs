@@ -1,7 +1,8 @@
-//! `speedwell eval`: from snippets to runs.
+//! `speedwell eval`: measures snippets.
 //!
-//! It decides which of three ways the words ask for: runs that are planned and analysed like those of benchmark files,
-//! a search for the best concurrency (`measure/eval/search.rs`), or watching (`watch.rs`). Start at [`run`].
+//! Picks one of three modes: runs that are planned and analyzed like those of benchmark files, a
+//! search for the best concurrency (`measure/eval/search.rs`), or watching (`watch.rs`). Start at
+//! [`run`].
 
 pub mod snippets;
 mod watch;
@@ -15,10 +16,10 @@ use speedwell_process as process;
 use speedwell_report::Subject;
 use speedwell_runner::Ended;
 
-/// Measures snippets.
+/// Measures snippets in the requested mode.
 ///
 /// # Errors
-/// Wrong words, files that cannot be read, a store that cannot be written.
+/// Fails on invalid options, files that cannot be read, and a store that cannot be written.
 pub fn run(args: EvalArgs) -> anyhow::Result<Status> {
     process::adopt_orphans();
     process::on_interrupt()?;
@@ -43,7 +44,7 @@ pub fn run(args: EvalArgs) -> anyhow::Result<Status> {
     measuring::execute(plans, &mut store, &task)
 }
 
-/// Searches for the best concurrency, and reports.
+/// Searches for the best concurrency and reports it.
 fn search(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
     args.output.check(Subject::SnippetSearch)?;
     ensure!(

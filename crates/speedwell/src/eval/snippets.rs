@@ -1,4 +1,4 @@
-//! From words to snippets: which hook belongs to which, and what each is called.
+//! Builds snippets from arguments: matches hooks to snippets and names each.
 
 use crate::options::SnippetArgs;
 use anyhow::{Context, bail, ensure};
@@ -7,10 +7,11 @@ use speedwell_measure::eval::NamedSnippet;
 use speedwell_model::{Case, Language, Nodes, Snippet, Value};
 use std::path::{Path, PathBuf};
 
-/// The snippets in the order typed.
+/// Returns the snippets in the order typed.
 ///
 /// # Errors
-/// Hooks or names that are neither one nor one for each; files that cannot be read.
+/// Fails if the number of hooks or names is neither one nor one per snippet, or if a file cannot be
+/// read.
 pub fn read(
     language: Language,
     texts: &[String],
@@ -66,8 +67,9 @@ pub fn read(
     Ok(named)
 }
 
-/// Where one of several commands needs a shell, it executes all of them: what it takes is then the same on every side.
-/// What needs one shows when the values of a case, of which `rows` has all, are in their places.
+/// If one of several commands needs a shell, runs all of them in one, so that every side has the
+/// same overhead. Whether a command needs one is known only with the values of a case filled in;
+/// `rows` holds those of all cases.
 fn compare_in_shell(named: &mut [NamedSnippet], rows: &[Vec<(String, Value)>]) {
     let needs_one = |one: &NamedSnippet| {
         let filled = |row: &Vec<(String, Value)>| one.snippet.filled(row);
@@ -80,13 +82,13 @@ fn compare_in_shell(named: &mut [NamedSnippet], rows: &[Vec<(String, Value)>]) {
     }
 }
 
-/// A text of several lines as a name: sentences and tables have no room for its breaks.
+/// Joins a text of several lines to a name of one line, as sentences and tables need it.
 pub fn on_one_line(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// The other nodes that snippets need.
+/// Returns the other nodes that the snippets need.
 fn nodes(language: Language, args: &SnippetArgs) -> anyhow::Result<Option<Nodes>> {
     let nodes = match (args.nodes, &args.node) {
         (Some(count), _) => Some(Nodes::Local(count)),
@@ -104,7 +106,7 @@ fn nodes(language: Language, args: &SnippetArgs) -> anyhow::Result<Option<Nodes>
     Ok(nodes)
 }
 
-/// A hook for each snippet: the same for all, or each its own.
+/// Returns a hook for each snippet: one for all, or one for each.
 fn spread(option: &str, given: &[String], count: usize) -> anyhow::Result<Vec<Option<String>>> {
     let texts = given.iter().map(|text| text_of(text).map(Some));
     let texts: Vec<Option<String>> = texts
@@ -125,10 +127,10 @@ fn spread(option: &str, given: &[String], count: usize) -> anyhow::Result<Vec<Op
     .collect())
 }
 
-/// `@FILE` is what the file contains.
+/// Reads the file of an `@FILE` argument; returns any other text unchanged.
 fn text_of(word: &str) -> anyhow::Result<String> {
     match word.strip_prefix('@') {
-        // Elixir's attributes and Java's annotations begin so too, but are no files.
+        // Elixir's attributes and Java's annotations begin with '@', too.
         Some(file) if Path::new(file).is_file() => {
             std::fs::read_to_string(file).with_context(|| format!("cannot read '{file}'"))
         }
@@ -147,7 +149,7 @@ fn folder(path: &Path) -> anyhow::Result<PathBuf> {
     Ok(found)
 }
 
-/// The name, with a number behind it if others have it.
+/// Appends a number to the name if another snippet has it.
 fn unlike(name: &str, others: &[NamedSnippet]) -> String {
     let taken = |name: &str| others.iter().any(|other| other.name == name);
     if !taken(name) {
@@ -155,7 +157,7 @@ fn unlike(name: &str, others: &[NamedSnippet]) -> String {
     }
     let numbered = (2..).map(|number| format!("{name} #{number}"));
     let mut free = numbered.skip_while(|name| taken(name));
-    // The numbers do not end.
+    // Unreachable default: the range is infinite.
     free.next().unwrap_or_default()
 }
 

@@ -1,6 +1,7 @@
-//! `eval --watch`: a line per second, with throughput, what the language tells of itself, and what the machine does.
+//! `eval --watch`: prints a line per second with throughput, the runtime's own gauges, and the
+//! machine's load.
 //!
-//! Lines are data: they go to standard output, as text, CSV or JSON. Start at [`run`].
+//! Lines are data: they go to standard output as text, CSV or JSON. Start at [`run`].
 
 use super::snippets::on_one_line;
 use crate::options::EvalArgs;
@@ -18,16 +19,16 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
 
-/// The length of a window when nothing else is said.
+/// Default length of a window.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Nobody watches longer.
+/// Stands for an unlimited duration.
 const FOR_EVER: Duration = Duration::from_secs(366 * 24 * 3600);
 
-/// Watches until the user ends it, or until there are as many lines as were asked for.
+/// Watches until the user interrupts, or until the requested number of lines is printed.
 ///
 /// # Errors
-/// Words that contradict watching; output that cannot be written.
+/// Fails on options that conflict with watching, and on output that cannot be written.
 pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
     ensure!(
         args.sampling.iterations.is_none(),
@@ -69,7 +70,7 @@ pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
     })
 }
 
-/// Every snippet with its name and the number of its workers.
+/// Lists every snippet with its name and worker count.
 fn snippets(jobs: &[Job], variants: &[Variant]) -> Vec<Watched> {
     let mut snippets = Vec::new();
     for job in jobs {
@@ -85,11 +86,11 @@ fn snippets(jobs: &[Job], variants: &[Variant]) -> Vec<Watched> {
     snippets
 }
 
-/// A snippet with its name and the number of its workers.
+/// A snippet with its name and worker count.
 type Watched = (String, speedwell_model::Snippet, u32);
 
-/// Watches until nobody reads the lines any more; the inner result says whether the process went well, the outer whether
-/// lines could be written.
+/// Watches until the reader of the lines is gone. The inner result reports a failure of the
+/// process, the outer one a failure to write.
 fn watch(
     snippets: &[Watched],
     job: &Job,
@@ -147,7 +148,8 @@ fn watch(
     Ok(live.end().map(drop))
 }
 
-/// A process with all snippets loaded and its gauges on; which ones it has, and their first values.
+/// Starts a process with all snippets loaded and gauges enabled. Returns it with the names of the
+/// gauges and their first values.
 fn open(
     snippets: &[Watched],
     names: &[String],
@@ -172,22 +174,23 @@ fn open(
     Ok((live, gauges.unwrap_or_default(), first))
 }
 
-/// What was heard since the last line.
+/// What was received since the last line.
 struct State {
-    /// Absent where the measured process runs on another machine.
+    /// `None` if the measured process runs on another machine.
     machine: Option<Watch>,
-    /// The process that is measured.
+    /// The measured process.
     pid: i32,
     /// Time and count of each job at its last sample.
     counts: BTreeMap<String, (u64, u64)>,
     gauges: BTreeMap<String, String>,
-    /// Rate and workers of the jobs that were heard of since the last line.
+    /// Rate and workers of the jobs that reported since the last line.
     rates: BTreeMap<String, (f64, u32)>,
     lines: WatchLines,
 }
 
 impl State {
-    /// The harness may measure in another process than its own: on a node that is running already.
+    /// Follows the process that is measured, which need not be the harness: it may be an existing
+    /// node.
     fn follow(&mut self, pid: Option<i32>) {
         let Some(pid) = pid.filter(|pid| *pid != self.pid) else {
             return;
@@ -244,7 +247,7 @@ impl State {
     }
 }
 
-/// Says on standard error what went wrong.
+/// Reports on standard error what went wrong.
 fn tell(gone: &Gone, job: &Job, variant: &Variant) {
     let text = gone.cause.to_string();
     status::warn(&format!(

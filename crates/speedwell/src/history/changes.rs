@@ -54,12 +54,13 @@ pub struct ChangesArgs {
 /// Lists the changes.
 ///
 /// # Errors
-/// If the store cannot be read, there is no such branch or revision, or no series could be searched
-/// for the gate.
+/// If the store cannot be read, there is no such branch, revision or metric, or no series could be
+/// searched for the gate.
 pub fn run(args: ChangesArgs) -> anyhow::Result<Status> {
     args.output.check(Subject::Changes)?;
     let mut store = args.store.open_to_derive()?;
     let request = args.series.request()?;
+    history::check_metrics(&mut store, &request)?;
     let mut history = history::history(&mut store, &request)?;
     let since = match &args.since {
         Some(word) => Some(position(&store, &history.line, word)?),
@@ -187,16 +188,13 @@ fn judge(
         FailOn::Unclear => format!("{refused} worse or unclear changes"),
         _ => format!("{refused} worse changes"),
     });
-    // Zeros have no logarithm, so a change between zeros and other values cannot be found.
-    let has_zeros = |series: &&&SeriesTrend| {
-        let mut values = series.trend.points.iter().map(|point| point.point.value);
-        matches!(series.trend.search, Search::Impossible(_)) && values.any(|value| value != 0.0)
-    };
-    let with_zeros = short.iter().filter(has_zeros).count();
+    let is_impossible =
+        |series: &&&SeriesTrend| matches!(series.trend.search, Search::Impossible(_));
+    let impossible = short.iter().filter(is_impossible).count();
     let mut obstacles: Vec<String> = undirected.iter().map(direction).collect();
-    if with_zeros > 0 {
+    if impossible > 0 {
         obstacles.push(format!(
-            "{with_zeros} with zeros among other values cannot be searched"
+            "{impossible} with negative values cannot be searched"
         ));
     }
     let left_out = (!short.is_empty()).then(|| format!("{} not searched", short.len()));

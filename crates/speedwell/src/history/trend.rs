@@ -5,7 +5,7 @@ use crate::{Status, status};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use speedwell_analysis::history::History;
-use speedwell_measure::history::{HistoryRequest, history};
+use speedwell_measure::history::{HistoryRequest, check_metrics, history};
 use speedwell_report::{self as report, CourseAxis, Exported, Subject};
 
 /// Show the course of cases, revision by revision, with what changed
@@ -50,7 +50,7 @@ enum XAxis {
 /// Shows or exports the trend.
 ///
 /// # Errors
-/// If the store cannot be read, or there is no such branch.
+/// If the store cannot be read, or there is no such branch or metric.
 pub fn run(args: TrendArgs) -> anyhow::Result<Status> {
     args.output.check(Subject::Trend)?;
     let mut store = args.store.open_to_derive()?;
@@ -59,6 +59,7 @@ pub fn run(args: TrendArgs) -> anyhow::Result<Status> {
         whole_course: true,
         ..args.series.request()?
     };
+    check_metrics(&mut store, &request)?;
     let history = history(&mut store, &request)?;
     match args.export {
         Some(Export::Otava) => return export_table(&history),

@@ -1,8 +1,8 @@
-//! `speedwell load --benchmarker`: the tool that other programs start where they would start wrk.
+//! `speedwell load --benchmarker`: a drop-in for wrk in programs that start a load generator.
 //!
-//! It decides what such a program is told: one line of JSON with the figures that HTTP tools have in
-//! common. It sends no request before the load, because these programs count on none, and keeps
-//! nothing, because whoever started it does. Start at [`run`].
+//! Prints one line of JSON with the figures that HTTP tools have in common. Sends no probe request
+//! before the load, which these programs do not expect, and stores nothing, because the caller
+//! does. Start at [`run`].
 
 use crate::options::LoadArgs;
 use crate::status::{self, Status};
@@ -17,7 +17,7 @@ use speedwell_runner::load::carry_out;
 /// Sends the load and prints the line.
 ///
 /// # Errors
-/// The load cannot be begun, or no request was answered well.
+/// Fails if the load cannot be started, or no request succeeded.
 pub fn run(args: &LoadArgs, seed: u64) -> anyhow::Result<Status> {
     if args.urls.len() != 1 {
         bail!("an HTTP benchmark loads one address");
@@ -36,10 +36,10 @@ pub fn run(args: &LoadArgs, seed: u64) -> anyhow::Result<Status> {
     Ok(Status::DONE)
 }
 
-/// The run of a session that has one load.
+/// Returns the run of a session with a single load.
 ///
 /// # Errors
-/// It failed.
+/// Fails if the load failed.
 pub fn only_run(session: &Session) -> anyhow::Result<&Run> {
     if let Some(failure) = session.failures.first() {
         bail!("{}", failure.cause);
@@ -47,7 +47,7 @@ pub fn only_run(session: &Session) -> anyhow::Result<&Run> {
     session.runs.first().context("nothing was measured")
 }
 
-/// What one run gave, in the words that HTTP tools share.
+/// Formats the figures of one run under the names that HTTP tools share.
 fn line(run: &Run) -> Json {
     let value = |name: &str| {
         let sample = run.samples.iter().find(|sample| &*sample.metric == name);

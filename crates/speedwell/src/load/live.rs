@@ -1,4 +1,4 @@
-//! The course of a load on the terminal: one line on stderr, redrawn a few times a second.
+//! Live view of a load on the terminal: one line on stderr, redrawn a few times a second.
 
 use crate::progress::clock;
 use crate::status_line::{clear_line, draw_line};
@@ -8,16 +8,16 @@ use speedwell_runner::load::Snapshot;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Between two drawings: fast enough to see a server stall, too rare to disturb it.
+/// Redraw interval: short enough to show a stalled server, long enough not to disturb it.
 const PULSE: Duration = Duration::from_millis(250);
 
-/// Throughputs that are shown as a curve.
+/// Number of throughputs in the sparkline.
 const CURVE: usize = 24;
 
-/// Heights of the curve, lowest first.
+/// Heights of the sparkline, lowest first.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The line; dropping it clears it.
+/// The status line of a load; dropping it clears the line.
 #[derive(Debug)]
 pub struct LiveView {
     is_visible: bool,
@@ -27,7 +27,7 @@ pub struct LiveView {
     curve: VecDeque<f64>,
 }
 
-/// What came since the line was last drawn.
+/// Totals since the line was last drawn.
 #[derive(Debug, Default)]
 struct Collected {
     ok: u64,
@@ -37,7 +37,7 @@ struct Collected {
 }
 
 impl LiveView {
-    /// A line that is shown if `is_visible`, of a load that ends so.
+    /// Creates a line for a load with this stop condition, shown only if `is_visible`.
     pub fn new(is_visible: bool, stop: Stop) -> LiveView {
         LiveView {
             is_visible,
@@ -48,7 +48,7 @@ impl LiveView {
         }
     }
 
-    /// Takes a look in, and draws if it is time.
+    /// Adds a snapshot, and redraws if the interval has passed.
     pub fn show(&mut self, snapshot: &Snapshot) {
         if !self.is_visible {
             return;
@@ -80,7 +80,7 @@ impl Collected {
     fn add(&mut self, snapshot: &Snapshot) {
         self.ok += snapshot.tick.ok;
         self.ns += snapshot.interval_ns;
-        // The medians of several short times cannot be joined; the last one is shown.
+        // Medians of several short intervals cannot be merged, so the last one is shown.
         self.p50_ns = snapshot.tick.p50_ns.or(self.p50_ns);
         self.p99_ns = snapshot.tick.p99_ns.max(self.p99_ns);
     }
@@ -112,7 +112,7 @@ fn line(snapshot: &Snapshot, since: &Collected, curve: &VecDeque<f64>, stop: &St
     )
 }
 
-/// How much of the load is done, by whichever end comes first.
+/// Formats the fraction done, by whichever stop condition comes first.
 fn share_done(snapshot: &Snapshot, stop: &Stop) -> String {
     let by_time = stop
         .after_ns
@@ -126,7 +126,7 @@ fn share_done(snapshot: &Snapshot, stop: &Stop) -> String {
     }
 }
 
-/// A curve of letters from zero to the greatest value.
+/// Draws values as a sparkline from zero to the maximum.
 fn sparkline(values: &VecDeque<f64>) -> String {
     let greatest = values.iter().copied().fold(0.0, f64::max);
     let height = |value: &f64| {

@@ -1,7 +1,7 @@
-//! `speedwell load`: from words to loads, their course on the terminal, and what they gave.
+//! `speedwell load`: from options to loads, their progress on the terminal, and the results.
 //!
-//! It decides what is said meanwhile. Start at [`run`]; `measure/load/` decides which loads follow each other in which
-//! order, `runner/load/build.rs` fills in what is not given.
+//! Decides what is printed meanwhile. Start at [`run`]; `measure/load/` decides which loads run in
+//! which order, and `runner/load/build.rs` fills in defaults.
 
 mod benchmarker;
 mod live;
@@ -26,10 +26,11 @@ use speedwell_runner::load::{LoadRun, Notice, ProbeFacts, Url};
 use watched::Watched;
 use written::conclude;
 
-/// Loads, and tells what came of it.
+/// Runs the loads and reports the results.
 ///
 /// # Errors
-/// Wrong words, a server that cannot be started or does not answer well.
+/// Fails on invalid options, and on a server that cannot be started or does not respond
+/// successfully.
 pub fn run(args: &LoadArgs) -> anyhow::Result<Status> {
     process::adopt_orphans();
     process::on_interrupt()?;
@@ -49,7 +50,7 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<Status> {
     serve::beside(dashboard.as_deref(), || carry_out(args, &request))
 }
 
-/// Carries the loads out, keeps them and reports.
+/// Runs the loads, stores them and reports.
 fn carry_out(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Status> {
     let loaded = {
         let mut teller = Teller::new(args);
@@ -74,27 +75,28 @@ fn carry_out(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Status> {
     }
 }
 
-/// Generates the part of a load that another process of this program orders.
+/// Generates a part of a load for another process of this program.
 ///
 /// # Errors
-/// Nobody ordered one, or it could not be begun.
+/// Fails if no load was requested, or if it could not be started.
 pub fn work() -> anyhow::Result<Status> {
     process::adopt_orphans();
     process::on_interrupt()?;
     runner::load::work().map(|()| Status::DONE)
 }
 
-/// Sends this machine's share of a load that comes over the input.
+/// Sends this machine's share of a load, which is described on standard input.
 ///
 /// # Errors
-/// The line is cut, or the load cannot be sent from here.
+/// Fails if the connection is lost, or if the load cannot be sent from here.
 pub fn perform() -> anyhow::Result<Status> {
     process::adopt_orphans();
     process::on_interrupt()?;
     machines::worker::perform().map(|()| Status::DONE)
 }
 
-/// Refuses a body that was meant as a duration: other generators call it `-d`, and curl the body.
+/// Rejects a body that looks like a duration: `-d` is the duration in other load generators, and
+/// the body in curl.
 fn check_body(args: &LoadArgs) -> anyhow::Result<()> {
     let traffic = &args.traffic;
     match &traffic.data {
@@ -106,10 +108,10 @@ fn check_body(args: &LoadArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Checks what concerns all addresses together.
+/// Checks the options that concern all addresses together.
 ///
 /// # Errors
-/// Options that contradict each other.
+/// Fails on options that conflict.
 fn check(args: &LoadArgs) -> anyhow::Result<()> {
     let (servers, urls) = (args.serving.serve.len(), args.urls.len());
     if servers > 1 && servers != urls {
@@ -155,7 +157,7 @@ fn check(args: &LoadArgs) -> anyhow::Result<()> {
     search::check(args)
 }
 
-/// Refuses a condition on a percentile that so few requests cannot show.
+/// Rejects a condition on a percentile that needs more requests than the load has.
 fn check_conditions(args: &LoadArgs) -> anyhow::Result<()> {
     let Some(count) = args.pace.count.map(u64::from) else {
         return Ok(());
@@ -171,7 +173,7 @@ fn check_conditions(args: &LoadArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Loads with another tool, keeps what it gave, and shows it.
+/// Runs the load with another tool, stores its results, and shows them.
 fn with_tool(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Status> {
     let mut teller = Teller {
         args,
@@ -181,7 +183,7 @@ fn with_tool(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Status> {
     let session = load_with_tools(request, &args.store.session(&args.origin), &mut |event| {
         teller.hear(event)
     })?;
-    // What cannot be kept is shown all the same: it has been measured.
+    // Show the results even if they cannot be stored.
     let kept = args
         .store
         .open()
@@ -198,7 +200,7 @@ fn with_tool(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Status> {
     })
 }
 
-/// Shows the course of loads.
+/// Shows the progress of loads.
 struct Teller<'a> {
     args: &'a LoadArgs,
     live: Option<LiveView>,
@@ -206,7 +208,8 @@ struct Teller<'a> {
 }
 
 impl<'a> Teller<'a> {
-    /// One whose loads are seen by those who watch the store, unless nothing of them is kept.
+    /// Creates a reporter whose loads also appear in browsers that watch the store, unless nothing
+    /// is stored.
     fn new(args: &'a LoadArgs) -> Teller<'a> {
         let path = args
             .store
@@ -262,7 +265,6 @@ fn tell_visit(args: &LoadArgs, level: f64, throughput: Option<f64>) {
     }
 }
 
-/// Says what the request before the load saw.
 fn tell_seen(args: &LoadArgs, url: &Url, seen: &ProbeFacts, protocol: &str) {
     if args.output.quiet {
         return;
@@ -282,7 +284,7 @@ fn tell_seen(args: &LoadArgs, url: &Url, seen: &ProbeFacts, protocol: &str) {
     ));
 }
 
-/// Keeps and reports what was measured.
+/// Stores and reports the results.
 fn finish(args: &LoadArgs, request: &LoadRequest, runs: &[LoadRun]) -> anyhow::Result<Status> {
     if request.wish != Wish::Loads {
         return search::finish(args, request, runs);
@@ -292,7 +294,7 @@ fn finish(args: &LoadArgs, request: &LoadRequest, runs: &[LoadRun]) -> anyhow::R
     Ok(outcomes.fold(Status::DONE, Status::or).of_gate(gate))
 }
 
-/// The status that one load deserves by itself.
+/// Returns the exit status of one load.
 fn outcome(run: &LoadRun) -> Status {
     let nothing = run.measured.totals.outcomes.succeeded() == 0;
     if run.measured.is_interrupted {

@@ -1,6 +1,7 @@
-//! What the words ask for beside plain loads: levels of concurrency or rates, `-c max`, `-c 1,2,4`, `--rate max`.
+//! Load modes beyond plain loads: levels of concurrency, and searches for one or for a rate
+//! (`-c 1,2,4`, `-c max`, `--rate max`).
 //!
-//! It decides which words contradict a search, and which of its loads limits are held against.
+//! Decides which options conflict with a search, and which of its loads the limits apply to.
 
 use super::written::conclude;
 use crate::Status;
@@ -13,7 +14,6 @@ use speedwell_model::load_spec::Client;
 use speedwell_report::Subject;
 use speedwell_runner::load::LoadRun;
 
-/// What the report will be of.
 pub fn subject(args: &LoadArgs) -> Subject {
     match wish(args) {
         Wish::Rate => Subject::LoadRates,
@@ -22,10 +22,10 @@ pub fn subject(args: &LoadArgs) -> Subject {
     }
 }
 
-/// What contradicts a search.
+/// Checks for options that conflict with a search.
 ///
 /// # Errors
-/// Options that do.
+/// Fails if there are any.
 pub fn check(args: &LoadArgs) -> anyhow::Result<()> {
     let wish = wish(args);
     let options = &args.search;
@@ -74,8 +74,7 @@ pub fn check(args: &LoadArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Keeps and reports a search. Limits are held against its answer, not against levels that were tried to
-/// find it.
+/// Stores and reports a search. Limits apply to its answer, not to the levels tried on the way.
 pub fn finish(args: &LoadArgs, request: &LoadRequest, runs: &[LoadRun]) -> anyhow::Result<Status> {
     let wish = &request.wish;
     let decides = |all: &[LoadFindings], load: &LoadFindings| decides(wish, all, load);
@@ -93,14 +92,14 @@ pub fn finish(args: &LoadArgs, request: &LoadRequest, runs: &[LoadRun]) -> anyho
     Ok(own.of_gate(status))
 }
 
-/// Whether the generator was the limit, so that there is no answer.
+/// Returns whether the load generator was the bottleneck, so that there is no answer.
 fn is_refused(args: &LoadArgs, runs: &[LoadRun]) -> bool {
     let loads: Vec<LoadFindings> = runs.iter().map(analysis::load::analyse).collect();
     let rates = analysis::load::rates(&loads, &args.fail_on);
     rates.iter().any(|rates| rates.refused_at.is_some())
 }
 
-/// Whether a load is one of those that limits are held against.
+/// Returns whether limits apply to this load.
 fn decides(wish: &Wish, all: &[LoadFindings<'_>], load: &LoadFindings<'_>) -> bool {
     if !matches!(wish, Wish::Concurrency(_)) {
         return *wish != Wish::Rate;

@@ -1,5 +1,5 @@
-//! The course of a load for those who watch it in a browser: kept in the store once a second, by a thread that the load never
-//! waits for. Start at [`Watched::begin`].
+//! Publishes the progress of a load for browsers: a thread writes it to the store once a second,
+//! and the load never waits for that thread. Start at [`Watched::begin`].
 
 use speedwell_load::pace::Stop;
 use speedwell_process::unix_ms;
@@ -10,26 +10,27 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often it is kept.
+/// Interval between writes.
 const KEPT: Duration = Duration::from_secs(1);
 
-/// Rates that are kept: a minute of them.
+/// Number of rates kept: one minute.
 const RATES: usize = 60;
 
-/// Live reports of the loads of one command; dropping it says that they are over.
+/// Live progress of the loads of one command; dropping it marks them as finished.
 #[derive(Debug)]
 pub struct Watched {
     progress: LoadProgress,
     told: Option<SyncSender<LoadProgress>>,
     keeper: Option<JoinHandle<()>>,
     last: Instant,
-    /// Since it was kept last.
+    /// Totals since the last write.
     ok: u64,
     ns: u64,
 }
 
 impl Watched {
-    /// Nothing is kept in the first second of a load. What cannot be kept is not seen, and measured all the same.
+    /// Starts publishing. Nothing is written in the first second of a load. A failed write loses
+    /// only the live view.
     pub fn begin(path: PathBuf, command: Vec<String>) -> Watched {
         let (told, heard) = sync_channel(1);
         let keeper = std::thread::spawn(move || keep(&path, &heard));
@@ -46,7 +47,7 @@ impl Watched {
         }
     }
 
-    /// A load begins, which ends so.
+    /// Starts the next load, with this stop condition.
     pub fn next(&mut self, stop: &Stop) {
         self.progress = LoadProgress {
             command: std::mem::take(&mut self.progress.command),
@@ -55,15 +56,15 @@ impl Watched {
             planned_requests: stop.after_requests,
             ..LoadProgress::default()
         };
-        // A store is not opened, and perhaps made, while a load begins.
+        // Delays the first write: do not open, or even create, the store while a load starts.
         self.last = Instant::now();
     }
 
-    /// Takes a look in.
+    /// Adds a snapshot, and publishes if the interval has passed.
     pub fn look(&mut self, snapshot: &Snapshot) {
         self.ok += snapshot.tick.ok;
         self.ns += snapshot.interval_ns;
-        // The medians of several short times cannot be joined; the last one is shown.
+        // Medians of several short intervals cannot be merged, so the last one is shown.
         self.progress.p50_ns = snapshot.tick.p50_ns.or(self.progress.p50_ns);
         self.progress.p99_ns = snapshot.tick.p99_ns.or(self.progress.p99_ns);
         if self.last.elapsed() < KEPT || self.ns == 0 {
@@ -86,7 +87,7 @@ impl Watched {
     fn tell(&mut self) {
         self.last = Instant::now();
         if let Some(told) = &self.told {
-            // A store that is slower than this misses a look.
+            // If the store is still busy with the previous one, this one is dropped.
             let _ = told.try_send(self.progress.clone());
         }
     }

@@ -1,4 +1,5 @@
-//! What a load leaves behind: the stored session, the report, and files beside it, a row for every request and the histograms.
+//! Results of a load: the stored session, the report, and files with a row per request and with
+//! histograms.
 
 use crate::gate::Gate;
 use crate::options::{ComparisonArgs, LoadArgs};
@@ -15,15 +16,14 @@ use speedwell_runner::load::LoadRun;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Columns of the file of requests. Times are nanoseconds after the start of the load.
+/// Columns of the request log. Times are nanoseconds since the start of the load.
 const COLUMNS: &str = "index,kind,intended_ns,begun_ns,sent_ns,first_byte_ns,end_ns,outcome,status,\
                        body_bytes,wire_bytes,is_reused";
 
-/// Writes the files that were asked for. Those of the second load and later ones have its number in
-/// their names.
+/// Writes the requested files. From the second load on, file names get the load's number.
 ///
 /// # Errors
-/// A file cannot be written.
+/// Fails if a file cannot be written.
 pub fn write(args: &LoadArgs, runs: &[LoadRun]) -> anyhow::Result<()> {
     for (at, run) in runs.iter().enumerate() {
         if let Some(file) = &args.log_requests {
@@ -82,7 +82,7 @@ fn line(row: &RequestRecord, kind: &str) -> String {
     fields.join(",")
 }
 
-/// A field of CSV (RFC 4180).
+/// Quotes a CSV field (RFC 4180).
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
@@ -91,8 +91,8 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// Every histogram of a load: service times and first bytes by outcome, connections, and of an open
-/// load response times and lags.
+/// Returns every histogram of a load: service times and first bytes by outcome, connections, and
+/// for an open load response times and lags.
 fn histograms(run: &LoadRun) -> anyhow::Result<String> {
     let measured = &run.measured;
     let (start, length) = (run.requested.warmup_ns, measured.elapsed_ns);
@@ -118,7 +118,8 @@ fn histograms(run: &LoadRun) -> anyhow::Result<String> {
     Ok(write_log(measured.began_epoch_ms, &rows)?)
 }
 
-/// Writes what was asked for, keeps it, reports, and holds the loads that decide against the limits.
+/// Writes the requested files, stores and reports the results, and checks the loads that `decides`
+/// selects against the limits.
 pub fn conclude(
     args: &LoadArgs,
     request: &LoadRequest,
@@ -127,7 +128,7 @@ pub fn conclude(
 ) -> anyhow::Result<Status> {
     write(args, runs)?;
     let session = session(request, runs, &args.store.session(&args.origin))?;
-    // What cannot be kept is shown all the same: it has been measured.
+    // Show the results even if they cannot be stored.
     let kept = args
         .store
         .open()
@@ -151,7 +152,7 @@ pub fn conclude(
     Ok(gate.status())
 }
 
-/// What a server that died wrote last.
+/// Prints the last output of a server that died.
 fn tell_server(run: &LoadRun) {
     let tail = run.server.as_ref().map(|server| &server.stderr_tail);
     if let Some(tail) = tail.filter(|tail| !tail.is_empty()) {
@@ -159,8 +160,8 @@ fn tell_server(run: &LoadRun) {
     }
 }
 
-/// The metrics that are looked at where loads were repeated: throughput, and the time by which a load
-/// is judged.
+/// Returns the metrics to compare when loads were repeated: throughput, and the times by which a
+/// load is judged.
 pub fn metrics(session: &Session) -> Vec<String> {
     let has = |name: &&str| session.metric(name).is_some();
     let wanted = [

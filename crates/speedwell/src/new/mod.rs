@@ -1,8 +1,8 @@
-//! `speedwell new`: files to begin with, good as they stand and explained in comments.
+//! `speedwell new`: creates starter files that work as they are and are explained in comments.
 //!
-//! It decides what is written and says what to do next; it measures nothing. Start at [`run`]; each
-//! kind of file has a module that gives its text, and `written.rs` puts texts into files. With `--schema` it prints what
-//! editors need to know about definition files.
+//! Decides what is written and suggests the next step; it measures nothing. Start at [`run`]. Each
+//! kind of file has a module that builds its text, and `written.rs` writes the files. `--schema`
+//! prints the JSON Schema of definition files.
 
 mod overhead;
 mod servers;
@@ -38,10 +38,11 @@ enum What {
     Adapter(AdapterArgs),
 }
 
-/// Writes, and says what to do next. Returns what was written if a first look at it is wanted.
+/// Writes the files and suggests the next step. Returns what was written if the user wants a first
+/// look at it.
 ///
 /// # Errors
-/// A file is there already, or cannot be written.
+/// Fails if a file exists already or cannot be written.
 pub fn run(args: NewArgs) -> anyhow::Result<Option<Written>> {
     let Some(what) = args.what.filter(|_| !args.schema) else {
         status::say(speedwell_suite::experiment::schema())?;

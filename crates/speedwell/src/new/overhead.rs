@@ -1,4 +1,4 @@
-//! `speedwell new overhead`: what does loading a module cost a program?
+//! `speedwell new overhead`: an experiment that measures what loading a module costs a program.
 
 use super::written::{PlaceArgs, Written};
 use super::written::{fill, list, quoted, requirement, requires};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const TEMPLATE: &str = include_str!("templates/overhead.toml");
 const SITECUSTOMIZE: &str = include_str!("templates/sitecustomize.py");
 
-/// The folder beside the definition file from which Python takes what it loads first.
+/// Folder beside the definition file from which Python preloads modules.
 const PRELOAD: &str = "preload";
 
 /// Write an experiment: what does loading a module cost a program?
@@ -28,20 +28,20 @@ pub struct OverheadArgs {
     pub command: Vec<String>,
 }
 
-/// How a module gets into a program.
+/// How to load a module into a program.
 struct Loading {
-    /// The line that sets variables of the variant.
+    /// The line that sets environment variables of the variant.
     env: String,
-    /// More files, with paths below the folder of the definition file.
+    /// Additional files, with paths relative to the folder of the definition file.
     files: Vec<(PathBuf, String)>,
-    /// How it works, as a comment.
+    /// Explanation, as a comment.
     how: &'static str,
 }
 
-/// The files.
+/// Builds the files.
 ///
 /// # Errors
-/// It is not known how such a module is loaded.
+/// Fails if it is unknown how to load such a module.
 pub fn files(args: &OverheadArgs) -> Result<Written> {
     let file = args.place.file("overhead.toml");
     let folder = args.place.folder("overhead.toml");
@@ -81,7 +81,8 @@ pub fn files(args: &OverheadArgs) -> Result<Written> {
     })
 }
 
-/// `root` is how the definition file calls the folder `here`, if it lies there.
+/// Decides how to load a module. `root` is what the definition file calls the folder `here`, if it
+/// lies in it.
 fn loading(module: &str, root: Option<&str>, here: &Path) -> Result<Loading> {
     let path = here.join(module);
     let is_file = path.is_file();
@@ -121,7 +122,7 @@ fn loading(module: &str, root: Option<&str>, here: &Path) -> Result<Loading> {
 
 fn node(module: &str, is_import: bool) -> Loading {
     let option = if is_import { "--import" } else { "--require" };
-    // Node.js splits the variable at spaces that stand outside of double quotes.
+    // Node.js splits the variable at spaces outside double quotes.
     let word = if module.contains(' ') || module.contains("{root}") {
         format!("{option}=\"{module}\"")
     } else {
@@ -137,7 +138,8 @@ fn node(module: &str, is_import: bool) -> Loading {
     }
 }
 
-/// Python imports a module `sitecustomize` at its start if it finds one (docs.python.org, "site").
+/// Python imports a module named `sitecustomize` at startup if it finds one (docs.python.org,
+/// "site").
 fn python(shown: &str, module: &str) -> Loading {
     let stem = Path::new(module)
         .file_stem()

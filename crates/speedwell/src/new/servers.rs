@@ -1,5 +1,5 @@
-//! `speedwell new servers` and `speedwell new topology`: which HTTP server answers faster, and which processes should
-//! answer, and which calculate?
+//! `speedwell new servers` and `speedwell new topology`: experiments that compare HTTP servers, and
+//! ways to divide a server into processes.
 
 use super::written::{PlaceArgs, Written};
 use super::written::{fill, list, quoted, requirement, requires};
@@ -23,10 +23,10 @@ pub struct ServersArgs {
     pub place: PlaceArgs,
 }
 
-/// The file.
+/// Builds the file.
 ///
 /// # Errors
-/// A server is not of the form NAME=COMMAND, or there is only one.
+/// Fails if a server is not of the form NAME=COMMAND, or if there is only one.
 pub fn files(args: &ServersArgs) -> Result<Written> {
     let file = args.place.file("servers.toml");
     let mut servers: Vec<(String, Vec<String>)> = Vec::new();
@@ -100,7 +100,7 @@ fn server(text: &str) -> Result<(String, Vec<String>)> {
     Ok((name.to_owned(), words))
 }
 
-/// The port is the only placeholder of a command; other braces stay.
+/// Formats a variant. The port is the only placeholder of a command; other braces are literal.
 fn variant((name, command): &(String, Vec<String>)) -> String {
     let command = list(command).replace("{{port}}", "{port}");
     format!(
@@ -119,7 +119,7 @@ pub struct TopologyArgs {
     pub place: PlaceArgs,
 }
 
-/// The definition file, and `server.js` beside it.
+/// Builds the definition file, and `server.js` beside it.
 pub fn topology_files(args: &TopologyArgs) -> Written {
     let file = args.place.file("topology.toml");
     let name = shell_words::quote(&file.to_string_lossy()).into_owned();
@@ -130,7 +130,7 @@ pub fn topology_files(args: &TopologyArgs) -> Written {
             (server, SERVER.to_owned()),
         ],
         target: file,
-        // Six variants of it twice are a look already.
+        // Few requests are enough for a look at six variants.
         beside: None,
         shortened: &["--set", "requests=500"],
     }

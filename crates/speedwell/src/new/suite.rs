@@ -1,5 +1,5 @@
-//! `speedwell new suite`: a folder with a benchmark in every language that is there; and `speedwell new adapter`: a table that
-//! describes a suite of others that nobody has described yet.
+//! `speedwell new suite`: a folder with a benchmark for every installed language; and
+//! `speedwell new adapter`: a table that describes a foreign suite.
 
 use super::written::{Written, fill};
 use anyhow::{Result, bail, ensure};
@@ -17,7 +17,7 @@ pub struct SuiteArgs {
     pub force: bool,
 }
 
-/// Programs, any of which a language needs, and its benchmark.
+/// Programs, any one of which a language needs, with the name and text of its benchmark.
 const LANGUAGES: [(&[&str], &str, &str); 3] = [
     (
         &["node"],
@@ -36,10 +36,10 @@ const LANGUAGES: [(&[&str], &str, &str); 3] = [
     ),
 ];
 
-/// The files.
+/// Builds the files.
 ///
 /// # Errors
-/// There is no language that benchmarks can be written in.
+/// Fails if no language for benchmarks is installed.
 pub fn folder(args: &SuiteArgs) -> Result<Written> {
     let found = LANGUAGES
         .iter()
@@ -87,16 +87,16 @@ pub struct AdapterArgs {
 }
 
 impl AdapterArgs {
-    /// Whether it is tried.
+    /// Whether to try the adapter after writing it.
     pub fn looks(&self) -> bool {
         self.target.is_some() && !self.no_look
     }
 }
 
-/// The file of an adapter.
+/// Builds the file of an adapter.
 ///
 /// # Errors
-/// A name that no key of TOML can be.
+/// Fails if the name cannot be a bare TOML key.
 pub fn adapter(args: &AdapterArgs) -> Result<Written> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
     ensure!(

@@ -1,4 +1,4 @@
-//! Templates with `@NAME@` in them and texts as TOML writes them, which become files, all of them or none.
+//! Fills templates (`@NAME@`), escapes text for TOML, and writes the resulting files, all or none.
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -21,12 +21,10 @@ pub struct PlaceArgs {
 }
 
 impl PlaceArgs {
-    /// The definition file.
     pub fn file(&self, usual: &str) -> PathBuf {
         self.output.clone().unwrap_or_else(|| PathBuf::from(usual))
     }
 
-    /// The folder of the definition file.
     pub fn folder(&self, usual: &str) -> PathBuf {
         self.file(usual)
             .parent()
@@ -35,27 +33,25 @@ impl PlaceArgs {
     }
 }
 
-/// What is to be written.
 #[derive(Debug, Clone)]
 pub struct Written {
     /// Files with their texts.
     pub files: Vec<(PathBuf, String)>,
-    /// A file that is named before the target: it describes the suite of the target.
+    /// A file named before the target on the command line: it describes the target's suite.
     pub beside: Option<PathBuf>,
-    /// What is measured afterwards: one of the files, or their folder.
+    /// What to measure afterwards: one of the files, or their folder.
     pub target: PathBuf,
-    /// Words that make the first look at it short.
+    /// Options that keep the first look short.
     pub shortened: &'static [&'static str],
 }
 
 impl Written {
-    /// What is measured afterwards, as a shell takes it.
     pub fn quoted_target(&self) -> String {
         let targets = self.beside.iter().chain([&self.target]);
         shell_words::join(targets.map(|path| path.to_string_lossy()))
     }
 
-    /// The command line that measures it, with these options.
+    /// The command line that measures the target with these options.
     pub fn run_words(&self, options: &[&str]) -> Vec<OsString> {
         let mut words: Vec<OsString> = ["speedwell", "run"].map(OsString::from).to_vec();
         let targets = self.beside.iter().chain([&self.target]);
@@ -65,11 +61,11 @@ impl Written {
     }
 }
 
-/// Writes the files and the folders that they need.
+/// Writes the files and creates their folders.
 ///
 /// # Errors
-/// One of them is there already and `force` is not set; then nothing is written. Or it cannot be
-/// written.
+/// Fails if one of them exists and `force` is not set, in which case nothing is written, or if one
+/// cannot be written.
 pub fn write(written: &Written, force: bool) -> Result<()> {
     let there = written.files.iter().find(|(path, _)| path.exists());
     if let Some((path, _)) = there.filter(|_| !force) {
@@ -89,7 +85,7 @@ pub fn write(written: &Written, force: bool) -> Result<()> {
     Ok(())
 }
 
-/// The template with its names replaced.
+/// Replaces the names in a template.
 pub fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut text = template.to_owned();
     for (name, value) in values {
@@ -98,7 +94,7 @@ pub fn fill(template: &str, values: &[(&str, &str)]) -> String {
     text
 }
 
-/// A text in the quotes of TOML; placeholders stay as they are. JSON's escapes are TOML's, too.
+/// Quotes a text for TOML, placeholders unchanged. JSON's escapes are valid in TOML.
 pub fn quoted(text: &str) -> String {
     let is_simple = !text.contains(['\'']) && !text.chars().any(char::is_control);
     if text.contains(['"', '\\']) && is_simple {
@@ -110,13 +106,13 @@ pub fn quoted(text: &str) -> String {
     }
 }
 
-/// Texts as a list of TOML whose braces are not placeholders.
+/// Formats texts as a TOML array, with braces escaped so that they are not placeholders.
 pub fn list(words: &[String]) -> String {
     let words = words.iter().map(|word| quoted(&escape(word)));
     format!("[{}]", words.collect::<Vec<_>>().join(", "))
 }
 
-/// The table of what must be there, or nothing if nothing must.
+/// Formats the `[requires]` table; empty without lines.
 pub fn requires(lines: &[String]) -> String {
     if lines.is_empty() {
         String::new()
@@ -128,8 +124,8 @@ pub fn requires(lines: &[String]) -> String {
     }
 }
 
-/// A requirement for the program that a command begins with, if it is one whose version is known to
-/// be told.
+/// Returns a requirement for the program that a command starts, if it is one whose version can be
+/// queried.
 pub fn requirement(command: &[String]) -> Option<String> {
     let program = command.first()?;
     let name = program.rsplit('/').next().unwrap_or(program);

@@ -1,7 +1,6 @@
 //! Options that select series of the history.
 
 use super::{MetricArgs, parse};
-use anyhow::Context;
 use clap::Args;
 use regex::Regex;
 use speedwell_measure::history::HistoryRequest;
@@ -61,8 +60,8 @@ impl SeriesArgs {
 /// # Errors
 /// If the project file cannot be read.
 pub fn usual_threshold() -> anyhow::Result<f64> {
-    let here = std::env::current_dir()?;
-    let root = here.ancestors().last().context("no folder")?;
-    let of_project = Project::find(&here, root)?.and_then(|project| project.history.threshold);
-    Ok(of_project.unwrap_or(0.0))
+    let project = Project::find(&std::env::current_dir()?)?;
+    Ok(project
+        .and_then(|project| project.history.threshold)
+        .unwrap_or(0.0))
 }

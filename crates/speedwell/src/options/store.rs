@@ -6,7 +6,7 @@ use speedwell_environment as environment;
 use speedwell_measure::SessionRequest;
 use speedwell_model::{Calibration, Origin, OriginRequest, OriginSource, Session, quote};
 use speedwell_push::Place;
-use speedwell_report::mark_calibrated;
+use speedwell_report::mark_known;
 use speedwell_results::store::Store;
 use std::path::PathBuf;
 
@@ -206,7 +206,7 @@ impl StoreArgs {
             return;
         }
         if let Ok(Some(store)) = self.existing() {
-            mark_calibrated(findings, sessions, &store);
+            mark_known(findings, sessions, &store);
         }
     }
 

@@ -8,7 +8,7 @@ use clap::Args;
 use speedwell_measure::history;
 use speedwell_process::{Scratch, unix_ms};
 use speedwell_report::count;
-use speedwell_results::store::{BackupLines, Project, Restored, Store, begin_backup};
+use speedwell_results::store::{BackupLines, Project, Restored, Store, begin_backup, end_backup};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -67,6 +67,7 @@ pub fn back_up(args: &BackupArgs) -> anyhow::Result<Status> {
             _ => Store::open_to_read(&store.path_of(project)?)?.back_up(of, &mut out)?,
         };
     }
+    end_backup(&mut out, (projects.len(), sessions))?;
     out.flush()?;
     out.get_ref().sync_all()?;
     std::fs::rename(&part, &args.file).with_context(|| format!("cannot write '{named}'"))?;
@@ -91,6 +92,7 @@ pub fn restore(args: &RestoreArgs) -> anyhow::Result<Status> {
         .with_context(read)?;
     file.rewind()?;
     let lines = BackupLines::new(BufReader::new(&file)).with_context(read)?;
+    let has_end = lines.has_end();
     let path = args.store.path()?;
     let is_new = Store::server(&path).is_none() && !path.exists();
     let restored = restore_all(&path, lines);
@@ -107,6 +109,12 @@ pub fn restore(args: &RestoreArgs) -> anyhow::Result<Status> {
         words += &format!("; deleted here, and still so: {}", sessions(all.deleted));
     }
     status::note(&words);
+    if !has_end {
+        status::note(&format!(
+            "'{named}' was written by an older version and has no last line that counts its sessions: compare the number above \
+             with what 'speedwell serve backup' printed"
+        ));
+    }
     Ok(Status::DONE)
 }
 

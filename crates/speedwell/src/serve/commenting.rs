@@ -174,7 +174,7 @@ impl Teller<'_> {
         // Set even if nothing could be compared: the newer update is the one measured later.
         answer.stamp = Stamp {
             revision: job.revision.clone(),
-            at_unix_ms: u64::try_from(started_unix_ms).unwrap_or_default(),
+            at_unix_ms: pull_answer::measured_at(started_unix_ms),
         };
         if let Some(page) = self.page(job) {
             let line = pull_answer::leads_to("all figures", &page);

@@ -12,7 +12,7 @@ use speedwell_forge::State;
 use speedwell_harness::plan::Plan;
 use speedwell_measure::history::{HistoryRequest, history, summarise};
 use speedwell_measure::reference;
-use speedwell_report::mark_calibrated;
+use speedwell_report::mark_known;
 use speedwell_report::sources::Labelled;
 use speedwell_results::store::{Store, Trouble};
 use speedwell_web::{Course, Gate, Lookups, Planned, Source};
@@ -73,7 +73,7 @@ pub(super) fn compared(
     let sessions = found.iter().map(|one| &one.session);
     let settings = comparison.settings(&[], None);
     pull_answer::of_comparison(&labelled, &settings, comparison.fail_on, |findings| {
-        mark_calibrated(findings, sessions, store);
+        mark_known(findings, sessions, store);
     })
 }
 

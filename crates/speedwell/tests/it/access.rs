@@ -1,5 +1,5 @@
-//! Who may do what on a server, by what is asked of the program that is served, on both back ends. The threats that are
-//! numbered here are those of docs/reference/security.md.
+//! Access control, tested on the running server with both back ends. The threat numbers are those
+//! of docs/reference/security.md.
 
 use super::back_ends::{Place, on_both};
 use super::dashboard::{Dashboard, Reply};
@@ -17,7 +17,7 @@ on_both! {
     people_log_in_with_a_token_and_out_again
 }
 
-/// A server of a team: two projects with a session each, of which one is public, and what is in neither.
+/// A team's server: two projects with a session each, one of them public, and a change in neither.
 fn team(place: &Place) -> Project {
     let project = Project::new().storing_in(place);
     let project = project.with("g/parse.fake", "case n=1\n* 1\n");
@@ -30,14 +30,13 @@ fn team(place: &Place) -> Project {
     project
 }
 
-/// A new token.
 fn token(project: &Project, words: &[&str]) -> String {
     let words = [&["serve", "token", "add", "t"][..], words].concat();
     let made = project.run(&words).expect_status(0);
     made.stdout.trim().to_owned()
 }
 
-/// Pages of a project, a stream of events among them.
+/// Pages of a project, including an event stream.
 const PAGES: [&str; 14] = [
     "",
     "sessions",
@@ -55,10 +54,11 @@ const PAGES: [&str; 14] = [
     "nothing",
 ];
 
-/// Threat T10: whoever may do something in one project may do nothing in another, whatever the page.
+/// Threat T10: a token for one project grants nothing in another, on any page.
 fn each_token_opens_its_project_and_no_other(place: &Place) {
     let project = team(place);
-    // The one that has ended comes last: who brings it too often is not answered any more, whatever else comes from there.
+    // The expired one comes last: after too many attempts with it, the client is locked out
+    // altogether.
     let tokens = [
         ("read core", &["--scope", "read", "--project", "core"][..]),
         ("push core", &["--scope", "push", "--project", "core"]),
@@ -72,7 +72,7 @@ fn each_token_opens_its_project_and_no_other(place: &Place) {
     let dashboard = Dashboard::with(&project, &["--port", "0", "--private"]);
     let is_let_in = |reply: &Reply| match reply.status {
         200 | 303 | 404 => true,
-        // Whoever brings what is no token any more is not even answered after a while.
+        // Repeated use of an invalid token locks the client out.
         401 | 403 | 429 => false,
         _ => panic!("{reply:?}"),
     };
@@ -106,7 +106,7 @@ fn each_token_opens_its_project_and_no_other(place: &Place) {
                 (*name, of),
                 ("judge core" | "admin core", "core") | ("admin", _)
             );
-            // There is no change, which only those are told who may judge.
+            // The change does not exist, which only those with permission to judge learn.
             assert_eq!(
                 judged.status == 404,
                 may_judge,
@@ -119,7 +119,7 @@ fn each_token_opens_its_project_and_no_other(place: &Place) {
     who_is_unknown_sees_what_is_public(&dashboard);
 }
 
-/// And is led to where one logs in.
+/// Anonymous visitors see public pages, and are redirected to the login.
 fn who_is_unknown_sees_what_is_public(dashboard: &Dashboard) {
     assert_eq!(dashboard.get("/open/").status, 200);
     assert_eq!(dashboard.get("/core/sessions.json").status, 401);
@@ -137,7 +137,7 @@ fn who_is_unknown_sees_what_is_public(dashboard: &Dashboard) {
     assert!(!overview.body.contains("core"), "{overview:?}");
 }
 
-/// The path and query of the form on a page, and the number that is chosen in it.
+/// Returns the path and query of the form on a page, and the selected number.
 fn judged_in(page: &Reply) -> (String, String) {
     let form = page
         .body
@@ -149,7 +149,7 @@ fn judged_in(page: &Reply) -> (String, String) {
     (until_quote(action), until_quote(number))
 }
 
-/// What is sent back of a cookie.
+/// Returns the cookie as a browser would send it back.
 fn cookie(reply: &Reply) -> String {
     let set = reply
         .field("set-cookie")
@@ -167,7 +167,7 @@ fn the_key_of_the_start_works_once_and_judges_a_change(place: &Place) {
     let dashboard = Dashboard::of(&project);
     let name = dashboard.project();
     let alerts = format!("/{name}/alerts");
-    // Reading is free on this machine; changing is not.
+    // On the local machine reading is free, changing is not.
     let read = dashboard.patiently(&alerts).expect(200, &["▼ worse"]);
     assert!(!read.body.contains("Judge a change"));
     let refused = dashboard.request("POST", &alerts, &[], "change=1&judgement=wrong");
@@ -197,7 +197,7 @@ fn the_key_of_the_start_works_once_and_judges_a_change(place: &Place) {
     );
     let page = dashboard.patiently_with(&alerts, &ours);
     assert!(!page.body.contains("▼ worse"), "{page:?}");
-    // What was judged is still in the form, so that it can be taken back.
+    // A judged change stays in the form, so that the judgement can be withdrawn.
     assert_eq!(judged_in(&page).1, number);
     assert!(page.body.contains("(accepted)</option>"), "{page:?}");
     let long = format!("change={number}&judgement=open&note={}", "x".repeat(60_000));
@@ -212,6 +212,15 @@ fn the_key_of_the_start_works_once_and_judges_a_change(place: &Place) {
         (&"accepted".into(), &"worth it".into()),
         "{change}"
     );
+    // Both pages count what is open in one way, and say which change would have been seen.
+    let both_say = |words: &str| {
+        for path in [format!("/{name}/"), alerts.clone()] {
+            let page = dashboard.patiently_with(&path, &ours);
+            assert!(page.body.contains(words), "{words} at {path}: {page:?}");
+        }
+    };
+    both_say("no open change in 1 series");
+    both_say("or more would show some 20 points later");
     let settings = dashboard.patiently_with("/settings.json", &ours).json();
     let audit = settings["audit"].as_array().unwrap();
     let lines: Vec<String> = audit
@@ -227,19 +236,27 @@ fn the_key_of_the_start_works_once_and_judges_a_change(place: &Place) {
             " judge refused"
         ]
     );
+    // A judgement is taken back.
+    let form = format!("change={number}&judgement=open");
+    let done = dashboard.request("POST", &action, &ours, &form);
+    assert_eq!(done.status, 303, "{done:?}");
+    both_say("1 open change in 1 series");
+    let page = dashboard.patiently_with(&alerts, &ours);
+    assert!(!page.body.contains("(accepted)</option>"), "{page:?}");
 }
 
-/// Threat T6: whoever guesses is not answered any more, be the guess right, and learns nothing before.
+/// Threat T6: guessing locks the client out, even with a correct guess, and reveals nothing before.
 fn guessing_ends_after_ten_tries_and_tells_nothing(place: &Place) {
     let project = team(place);
     let right = token(&project, &["--scope", "read"]);
     let other = token(&project, &["--scope", "read"]);
-    // The id of one with the secret of the other has the form of a token only with its checksum, so it is no token.
+    // The id of one token with the secret of another fails the checksum, so it is not even a valid
+    // token.
     let mixed = format!("{}{}", &right[..16], &other[16..]);
     let dashboard = Dashboard::with(&project, &["--port", "0", "--private"]);
     assert_eq!(dashboard.with_token("/core/", &right).status, 200);
     let mut words = Vec::new();
-    // The tenth within a minute is the last one, so on a machine that is slow there may be more.
+    // The tenth attempt within a minute is the last, so a slow machine may allow more.
     for guess in [&mixed, "spw_x", ""].iter().cycle().take(200) {
         let reply = dashboard.with_token("/core/", guess);
         if reply.status == 429 {
@@ -262,7 +279,7 @@ fn guessing_ends_after_ten_tries_and_tells_nothing(place: &Place) {
     }
     let form = dashboard.request("POST", "/login", &[], &format!("token={right}"));
     assert_eq!(form.status, 429, "{form:?}");
-    // Who brings nothing is not kept out.
+    // Requests without credentials are not locked out.
     assert_eq!(dashboard.get("/open/").status, 200);
 }
 
@@ -340,7 +357,7 @@ fn pages_of_other_sites_change_nothing(place: &Place) {
     );
 }
 
-/// As behind a proxy that has TLS.
+/// Options as behind a TLS proxy.
 pub const PROXIED: [&str; 6] = [
     "--bind",
     "127.0.0.1:0",
@@ -382,7 +399,7 @@ fn people_log_in_with_a_token_and_out_again(place: &Place) {
     let cookie = ("Cookie", cookie.as_str());
     proxied("GET", "/core/", &[cookie], "").expect(200, &["log out"]);
     assert_eq!(proxied("GET", "/settings", &[cookie], "").status, 403);
-    // A way out of our site is none of ours.
+    // An external redirect target is rejected.
     let away = proxied("POST", "/login?to=%2F%2Fevil.example", &[ours], &form);
     assert_eq!(away.field("location").as_deref(), Some("/"));
     let again = self::cookie(&away);
@@ -404,7 +421,7 @@ fn people_log_in_with_a_token_and_out_again(place: &Place) {
     );
 }
 
-/// Threat T12: however a token or the key comes in, it is in no line of the log, nor in the store.
+/// Threat T12: a token or key is neither logged nor stored, whichever way it arrives.
 #[test]
 fn no_secret_is_in_the_log_or_in_the_store() {
     let place = Place::file();
@@ -562,7 +579,8 @@ fn a_revoked_token_locks_out_nobody_else() {
     );
 }
 
-/// Threat T6, measured: the time of a refusal does not tell whether a token of that id exists.
+/// Threat T6, measured: the time of a rejection does not reveal whether a token with that id
+/// exists.
 ///
 /// `cargo test --release -p speedwell --features postgres --test it -- --ignored --nocapture time_of_a_refusal`
 mod time_of_a_refusal {
@@ -579,7 +597,7 @@ fn tells_nothing_of_an_id(place: &Place) {
     let project = team(place);
     let [known, unknown, other] = [(); 3].map(|()| token(&project, &["--scope", "read"]));
     let id = |token: &str| token[4..16].to_owned();
-    // A token of which the server knows the id and another secret, and one of which it knows nothing.
+    // A token with a known id and another secret, and one with an unknown id.
     let (of_known, of_other) = (id(&known), id(&other));
     let digest = format!("(SELECT digest FROM token WHERE id = '{of_other}')");
     let changed = format!("UPDATE token SET digest = {digest} WHERE id = '{of_known}'");
@@ -590,7 +608,7 @@ fn tells_nothing_of_an_id(place: &Place) {
     let mut times = [Vec::new(), Vec::new()];
     let mut dice = Xoshiro256PlusPlus::seed_from_u64(6);
     for pair in 0..PAIRS {
-        // Of each address the first few failures alone are looked at.
+        // Only the first few failures of each address are checked.
         let address = format!("10.0.0.{}", pair / 4);
         let first = dice.random_range(0..2);
         for kind in [first, 1 - first] {

@@ -1,5 +1,5 @@
-//! Sessions made up at random, with every oddity that the vocabulary allows. A seed names one, so
-//! that a failing test can be repeated.
+//! Random sessions with every oddity that the data model allows. A seed identifies one, so that a
+//! failing test can be repeated.
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -25,7 +25,7 @@ const WORDS: &[&str] = &[
     "it's",
 ];
 
-/// The session that `seed` stands for. Its values are finite, so that `==` compares them.
+/// Returns the session of `seed`. Its values are finite, so that `==` compares them.
 pub fn session(seed: u64) -> Session {
     let mut dice = Dice(Xoshiro256PlusPlus::seed_from_u64(seed));
     let metrics: Vec<Metric> = ["throughput", "latency_p99", "heap used"][..dice.up_to(3)]
@@ -68,7 +68,7 @@ pub fn session(seed: u64) -> Session {
     }
 }
 
-/// A case has one profile under a variant.
+/// A case has one profile per variant.
 fn recording(place: usize, dice: &mut Dice) -> Recording {
     let mut profile = Profile::new(ProfileTool::Perf, WeightUnit::Nanoseconds);
     for _ in 0..dice.up_to(3) {
@@ -107,7 +107,7 @@ impl Dice {
         if self.coin() { Some(make(self)) } else { None }
     }
 
-    /// Any finite number, down to the last bit and up to the largest.
+    /// Any finite number, across the full range and precision.
     fn number(&mut self) -> f64 {
         let plain = self.0.random_range(-1e6..1e6);
         let any = Some(f64::from_bits(self.0.random())).filter(|n| n.is_finite());

@@ -1,4 +1,5 @@
-//! `speedwell as benchstat`, beside what the original printed (golang.org/x/perf of 2026-09-08).
+//! `speedwell as benchstat`, against recorded output of the original (golang.org/x/perf of
+//! 2026-09-08).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -20,7 +21,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Whether lines are the same, but for the last digits of a geometric mean in CSV: logarithms are rounded differently.
+/// Returns whether lines are equal, up to the last digits of a geometric mean in CSV: logarithms
+/// are rounded differently.
 fn are_alike(one: &str, other: &str) -> bool {
     let cells = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
     let (one_cells, other_cells) = (cells(one), cells(other));
@@ -88,7 +90,7 @@ fn a_file_without_results_has_a_line_and_a_status_that_says_so() {
         assert_eq!(output.status.code(), Some(1), "{name}: {output:?}");
         assert!(text(&output.stderr).contains(part), "{name}: {output:?}");
     }
-    // A mark of the byte order is nothing of the first line.
+    // A byte order mark is not part of the first line.
     let output = benchstat(&[format!("a={}", path("marked.txt"))]);
     let expected = benchstat(&["a=old.txt".to_owned()]);
     assert_eq!(text(&output.stdout), text(&expected.stdout));

@@ -1,5 +1,7 @@
-//! `speedwell as hyperfine`, beside what the original printed and exported, and with real commands.
+//! `speedwell as hyperfine`, against recorded output and exports of the original, and with real
+//! commands.
 
+use super::node_bad_children::still_running;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -133,7 +135,7 @@ fn the_order_is_one_after_the_other_only_where_that_is_asked_for_or_needed() {
     assert_eq!(order(&["--setup", "true"]), in_turn);
 }
 
-/// The times of each command in an export.
+/// Returns the number of times of each command in an export.
 fn runs_of(file: &Path) -> Vec<usize> {
     let json: serde_json::Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     let results = json["results"].as_array().unwrap();
@@ -145,7 +147,7 @@ fn runs_of(file: &Path) -> Vec<usize> {
 fn what_is_measured_is_exported_though_we_are_ended_or_a_command_fails() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("r.json");
-    // The tenth start of the second command is the end.
+    // The tenth start of the second command ends the session.
     let measure = |end: &str| {
         let _ = std::fs::remove_file(folder.path().join("starts"));
         let script = format!("sh -c 'echo >> starts; test $(wc -l < starts) != 10 || {end}'");
@@ -164,7 +166,7 @@ fn what_is_measured_is_exported_though_we_are_ended_or_a_command_fails() {
     assert_eq!(killed.status.code(), None, "{killed:?}");
     let runs = runs_of(&file);
     assert_eq!(runs.len(), 2, "both commands are in it");
-    // Nine runs are done, of which the last block may be missing.
+    // Nine runs are done; the last block may be incomplete.
     assert!((7..=9).contains(&runs[1]) && runs[0] >= 7, "{runs:?}");
     let failed = measure("exit 3");
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
@@ -248,4 +250,91 @@ fn what_commands_write_and_read_goes_where_it_is_wanted() {
         std::fs::read_to_string(folder.path().join("out")).unwrap(),
         "read\n"
     );
+}
+
+#[test]
+fn what_setup_starts_stays_until_the_end_and_what_runs_leave_behind_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    // Each run needs the service, and fails if a process of the run before it is still there.
+    let command =
+        "kill -0 $(cat pid) && ! kill -0 $(cat left) && { sleep 4321.5 & echo $! > left; }";
+    let words = [
+        "-r",
+        "3",
+        "--setup",
+        "echo 0x > left; sleep 4321.625 & echo $! > pid",
+        command,
+    ];
+    let output = hyperfine(folder.path(), &words);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said = text(&output.stderr);
+    let named = format!("'{command}' left processes behind, which were ended after each run: '");
+    assert!(said.contains(&named), "{said}");
+    assert!(!still_running("4321.5") && !still_running("4321.625"));
+}
+
+#[test]
+fn a_file_that_commands_read_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for name in ["data", "other"] {
+        std::fs::write(path(name), "3\n1\n").unwrap();
+    }
+    std::fs::hard_link(path("data"), path("link")).unwrap();
+    let would = "would replace '";
+    for (words, why) in [
+        (&["sort data", "--export-json", "data"][..], would),
+        (
+            &[
+                "sort {x}",
+                "-L",
+                "x",
+                "other,data",
+                "--export-csv",
+                "./data",
+            ],
+            would,
+        ),
+        (
+            &["cat", "--input", "data", "--export-markdown", "link"],
+            would,
+        ),
+        (&["cat", "--input", "data", "--output", "./link"], would),
+        (
+            &["true", "--prepare", "cp data copy", "--export-json", "data"],
+            would,
+        ),
+        (
+            &["true", "--export-json", "data", "--export-csv", "link"],
+            "would be written to one file",
+        ),
+        (
+            &["true", "--output", "./data", "--export-csv", "link"],
+            "would be written to one file",
+        ),
+    ] {
+        let output = hyperfine(folder.path(), words);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
+        let said = text(&output.stderr);
+        assert!(said.contains(why), "{words:?}: {said}");
+        assert_eq!(
+            std::fs::read_to_string(path("data")).unwrap(),
+            "3\n1\n",
+            "{words:?}"
+        );
+    }
+    // A file with the results of the last time is replaced, also where a command behind the runs reads it.
+    let again = [
+        "true",
+        "-r",
+        "2",
+        "--cleanup",
+        "cat results.json",
+        "--export-json",
+        "results.json",
+    ];
+    for _ in 0..2 {
+        let output = hyperfine(folder.path(), &again);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+    }
 }

@@ -1,18 +1,18 @@
-//! Where the store of a story is: in a file, or on a server. [`on_both`] tells each story twice.
+//! Where a test keeps its store: in a file, or on a server. [`on_both`] runs each test with both.
 
 use speedwell_fixtures::postgres::{Instance, Schema};
 use speedwell_results::store::Store;
 use std::path::{Path, PathBuf};
 
-/// An empty place for a store.
+/// A place for a store, without one yet.
 pub enum Place {
-    /// A file that is not there yet, nor is its folder.
+    /// A file that does not exist yet, in a folder that does not exist either.
     File(tempfile::TempDir),
     /// A schema without tables.
     Server(Schema),
-    /// A server of its own, which may be stopped.
+    /// A dedicated server, which the test may stop.
     Instance(Instance),
-    /// A file at a path that the test has chosen.
+    /// A file at a path chosen by the test.
     On(PathBuf),
 }
 
@@ -21,26 +21,26 @@ impl Place {
         Place::File(tempfile::tempdir().unwrap())
     }
 
-    /// `None` where there is no server, which the test says.
+    /// `None` without a server, after printing that.
     pub fn server() -> Option<Place> {
         some_server(Schema::new).map(Place::Server)
     }
 
-    /// A server that nobody else uses; `None` where there is none, which the test says.
+    /// A server that no other test uses; `None`, after printing that, without one.
     pub fn instance() -> Option<Place> {
         some_server(Instance::new).map(Place::Instance)
     }
 
-    /// The same with its tables in a folder of the test's.
+    /// Likewise with its tables in a folder of the test.
     pub fn instance_with_tables_in(folder: &Path) -> Option<Place> {
         let instance = some_server(Instance::new)?;
         Some(Place::Instance(instance.with_tables_in(folder)))
     }
 
-    /// The server that nobody else uses.
+    /// The dedicated server.
     ///
     /// # Panics
-    /// The place is another one.
+    /// If the place is another one.
     pub fn database(&self) -> &Instance {
         let Place::Instance(instance) = self else {
             panic!("others use it, too");
@@ -48,7 +48,7 @@ impl Place {
         instance
     }
 
-    /// What stands behind `--db`.
+    /// The value of `--db`.
     pub fn path(&self) -> PathBuf {
         match self {
             Place::File(folder) => folder.path().join("deep/results.db"),
@@ -62,7 +62,7 @@ impl Place {
         Store::open(&self.path()).unwrap()
     }
 
-    /// Changes rows behind the store's back; returns how many.
+    /// Changes rows directly in the database; returns how many.
     pub fn change(&self, statement: &str) -> usize {
         match self {
             Place::File(_) | Place::On(_) => {
@@ -78,7 +78,7 @@ impl Place {
         }
     }
 
-    /// The whole number that a query gives.
+    /// The integer result of a query.
     pub fn number(&self, query: &str) -> i64 {
         match self {
             Place::File(_) | Place::On(_) => {
@@ -103,7 +103,7 @@ fn some_server<T>(new: fn() -> Option<T>) -> Option<T> {
     server
 }
 
-/// Tells each story on a file and on a server.
+/// Runs each test on a file and on a server.
 macro_rules! on_both {
     ($($(#[$attribute:meta])* $story:ident)*) => {
         mod on_a_file {

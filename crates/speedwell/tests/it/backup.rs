@@ -1,5 +1,5 @@
-//! Everything that a server holds, written to a file and read again into the other back end and back; and what need not be
-//! kept.
+//! Backups: everything that a server holds, written to a file, restored into the other back end and
+//! back; and pruning.
 
 #![expect(clippy::too_many_lines, reason = "a story is told in one piece")]
 
@@ -12,11 +12,12 @@ use speedwell_results::store::{SessionFilter, Store};
 use std::path::Path;
 
 on_both! {
+    a_backup_that_is_cut_between_two_lines_is_refused
     a_young_repository_comes_back_as_it_was
     what_need_not_be_kept_is_listed_deleted_and_taken_back
 }
 
-/// A session of a branch that began so many days ago.
+/// A session of a branch that started this many days ago.
 fn session(id: &str, days: i64, branch: Option<&str>) -> Session {
     Session {
         state: State::Complete,
@@ -33,14 +34,14 @@ fn session(id: &str, days: i64, branch: Option<&str>) -> Session {
     }
 }
 
-/// Fills a store with everything that people may have said of it.
+/// Fills a store with every kind of annotation.
 fn fill(store: &mut Store) {
     for seed in 0..20 {
         let mut session = arbitrary::session(seed);
         if session.state == State::Running {
             session.state = State::Imported;
         }
-        // Sums of what runs used must fit.
+        // Resource totals of runs must be consistent.
         session.runs.iter_mut().for_each(|run| run.usage = None);
         store.insert(&session).unwrap();
     }
@@ -90,7 +91,7 @@ fn fill(store: &mut Store) {
     let kept = store
         .keep_changes(series, "main", &[change, other])
         .unwrap();
-    // Of two changes the second stays, with its number.
+    // Of two changes the second is kept, with its number.
     let mut judged = store
         .keep_changes(series, "main", &kept[1..])
         .unwrap()
@@ -106,7 +107,7 @@ fn fill(store: &mut Store) {
 
 fn lines_of(file: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(file).unwrap();
-    // The first line says when it was made.
+    // The first line contains the time.
     text.lines().skip(1).map(str::to_owned).collect()
 }
 
@@ -167,7 +168,7 @@ fn a_server_moves_from_a_file_to_postgresql_and_back_and_nothing_is_another() {
     );
     assert!(!one.concat().contains(&secret), "a backup holds no token");
 
-    // What people know sessions and changes by is the same; the next number is a new one.
+    // Sessions and changes keep the numbers that people know; the next number is a new one.
     for place in [&here, &server, &back] {
         let mut store = place.open();
         assert_eq!(store.number_of_id("0197-ca11").unwrap(), Some(21));
@@ -190,14 +191,14 @@ fn a_server_moves_from_a_file_to_postgresql_and_back_and_nothing_is_another() {
         assert_eq!(store.sessions_without_points().unwrap().len(), 0);
         assert_eq!(store.insert(&session("0197-new", 1, None)).unwrap(), 22);
     }
-    // Restored once more, what is here stays.
+    // Restoring again does not change existing sessions.
     on(&back, &["serve", "restore", "one.backup"])
         .expect_status(0)
         .expect_stderr(&["restored 0 sessions; already here: 17 sessions"]);
     on(&back, &["serve", "restore", "/dev/null"])
         .expect_status(2)
         .expect_stderr(&["it is no backup"]);
-    // A file that is cut short leaves nothing of its project behind.
+    // A truncated file leaves nothing of its project behind.
     let text = std::fs::read_to_string(project.path("one.backup")).unwrap();
     std::fs::write(project.path("cut.backup"), &text[..text.len() / 2]).unwrap();
     let empty = Place::file();
@@ -207,7 +208,8 @@ fn a_server_moves_from_a_file_to_postgresql_and_back_and_nothing_is_another() {
     assert_eq!(empty.open().count(&SessionFilter::default()).unwrap(), 0);
 }
 
-/// The first commits of a repository: one without parents, one with a parent, and a merge; nothing but their ids is known.
+/// The first commits of a repository: one without parents, one with a parent, and a merge; only
+/// their ids are known.
 fn first_commits() -> Vec<Revision> {
     let commit = |id: &str, parents: &[&str]| Revision {
         id: id.to_owned(),
@@ -274,7 +276,7 @@ fn a_restore_that_fails_leaves_no_store_behind() {
     let stray = "{\"speedwell\":\"stored\",\"number\":\"three\"}\n";
     for (name, text) in [
         ("cut", whole[..whole.len() / 2].to_owned()),
-        // The last project is as much a part of it as the first.
+        // The last project is checked like the first.
         ("spoilt", format!("{whole}{stray}")),
         ("none", "hello\n".to_owned()),
     ] {
@@ -286,12 +288,71 @@ fn a_restore_that_fails_leaves_no_store_behind() {
             .expect_stderr(&["cannot restore", name]);
         assert!(!project.path("new").exists(), "{name}");
     }
-    // What comes through a pipe is checked as well before it is written.
+    // Input from a pipe is checked, too, before anything is written.
     let restore = ["serve", "restore", "/dev/stdin", "--db", "new/results.db"];
     project
         .run_with_input(&restore, whole.as_bytes())
         .expect_status(0);
     assert!(project.path("new/results.db").exists());
+}
+
+/// Wherever lines are missing at the end, something is missing.
+fn a_backup_that_is_cut_between_two_lines_is_refused(place: &Place) {
+    let project = Project::new();
+    let restore = |text: &str, db: &str| {
+        std::fs::write(project.path("cut.backup"), text).unwrap();
+        project.run(&["serve", "restore", "cut.backup", "--db", db])
+    };
+    let mut store = place.open();
+    for days in 1..4 {
+        let measured = session(&format!("0197-{days}"), days, None);
+        store.insert(&measured).unwrap();
+    }
+    let path = place.path();
+    let back_up = [
+        "serve",
+        "backup",
+        "whole.backup",
+        "--db",
+        path.to_str().unwrap(),
+    ];
+    project.run(&back_up).expect_status(0);
+    let whole = std::fs::read_to_string(project.path("whole.backup")).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    assert_eq!(
+        lines.last(),
+        Some(&"{\"speedwell\":\"end\",\"projects\":1,\"sessions\":3}")
+    );
+    let is_stored = |line: &&str| line.starts_with("{\"speedwell\":\"stored\"");
+    let sessions: Vec<usize> = (0..lines.len())
+        .filter(|at| is_stored(&lines[*at]))
+        .collect();
+    let between = sessions[1];
+    for end in [1, 2, between, lines.len() - 1] {
+        restore(&lines[..end].join("\n"), "new/results.db")
+            .expect_status(2)
+            .expect_stderr(&["cannot restore 'cut.backup'", "incomplete"]);
+        assert!(!project.path("new").exists(), "{end} lines");
+    }
+    let one_missing = [&lines[..between], &lines[sessions[2]..]]
+        .concat()
+        .join("\n");
+    restore(&one_missing, "new/results.db")
+        .expect_status(2)
+        .expect_stderr(&["2 sessions were read", "counts 1 and 3"]);
+    restore(&format!("{whole}{}\n", lines[1]), "new/results.db")
+        .expect_status(2)
+        .expect_stderr(&["the backup ends before this line"]);
+
+    // Older versions wrote no such line.
+    let older = lines[..lines.len() - 1].join("\n");
+    let older = older.replacen("\"version\":2", "\"version\":1", 1);
+    restore(&older, "old/results.db")
+        .expect_status(0)
+        .expect_stderr(&["restored 3 sessions", "was written by an older version"]);
+    restore(&whole, "new/results.db").expect_status(0);
+    let restored = Store::open(&project.path("new/results.db")).unwrap();
+    assert_eq!(restored.count(&SessionFilter::default()).unwrap(), 3);
 }
 
 fn what_need_not_be_kept_is_listed_deleted_and_taken_back(place: &Place) {
@@ -351,7 +412,7 @@ fn what_need_not_be_kept_is_listed_deleted_and_taken_back(place: &Place) {
     run(&["--undelete", "0197-2"])
         .expect_status(2)
         .expect_stderr(&["no session '0197-2' was deleted"]);
-    // After a week it can no longer be taken back, and is still known.
+    // After a week a deletion can no longer be undone, but its id is still known.
     store.forget_deleted_before(i64::MAX).unwrap();
     run(&["--undelete", "0197-5"])
         .expect_status(2)

@@ -1,4 +1,4 @@
-//! The revision that changed a benchmark: found in a made repository, through broken builds and killed searches.
+//! Bisection in a generated repository, with broken builds and killed searches.
 
 use super::programs::PROGRAM;
 use super::project::Answer;
@@ -8,11 +8,12 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeSet;
 use std::ops::Deref;
 
-/// Makes the program `bench` with the time that stands in `cost`; fails where `broken` is not empty.
+/// Builds the program `bench` with the time in `cost`; fails unless `broken` is empty.
 const BUILD: &str = "test ! -s broken || { echo nothing to link >&2; exit 1; }
 sed \"s/TIME/$(cat cost)/g\" bench.in > bench && chmod +x bench";
 
-/// A repository of some commits, each with the time in microseconds that its program takes.
+/// A repository with a sequence of commits, each with the time in microseconds that its program
+/// takes.
 struct Line {
     repository: Repository,
     ids: Vec<String>,
@@ -27,8 +28,9 @@ impl Deref for Line {
 }
 
 impl Line {
-    /// Commits with these costs; of those whose number `is_broken`, nothing can be built. Their dates are in reverse: the
-    /// order of revisions is that of their parents. `None`, said on stderr, without git.
+    /// Creates commits with these costs; those whose number `is_broken` cannot be built. Their
+    /// dates are in reverse, because the order of revisions is that of their parents. `None`, with
+    /// a message, without git.
     fn new(costs: &[u32], is_broken: fn(usize) -> bool) -> Option<Line> {
         let program = PROGRAM
             .replace("NAMES", "BM_parse")
@@ -48,24 +50,24 @@ impl Line {
         Some(Line { repository, ids })
     }
 
-    /// Forty revisions, of which the 23rd is slower by 5 %, and every fifth cannot be built.
+    /// Forty revisions: slower by 5 % from the 23rd on, and every fifth cannot be built.
     fn forty() -> Option<Line> {
         let cost = |number| if number >= 23 { 105 } else { 100 };
         let costs: Vec<u32> = (1..=40).map(cost).collect();
         Line::new(&costs, |number| number % 5 == 4)
     }
 
-    /// The id of a commit, from 1.
+    /// The id of a commit, counted from 1.
     fn nth(&self, number: usize) -> &str {
         &self.ids[number - 1]
     }
 
-    /// Its beginning, as reports show it.
+    /// Its prefix, as shown in reports.
     fn shown(&self, number: usize) -> &str {
         &self.nth(number)[..10]
     }
 
-    /// From the first commit to the last one.
+    /// The range from the first commit to the last.
     fn whole(&self) -> String {
         format!("{}..main", self.nth(1))
     }
@@ -120,7 +122,8 @@ fn the_revision_is_found_though_every_fifth_build_fails_and_the_checkout_stays_a
     }
 }
 
-/// Ten of the first seventy starts of a program or a build, in their order; other ones with another `SPEEDWELL_SEED`.
+/// Ten of the first seventy starts of a program or a build, in order; `SPEEDWELL_SEED` selects
+/// others.
 fn drawn_moments() -> String {
     let seed = std::env::var("SPEEDWELL_SEED");
     let seed = seed.map_or(1, |seed| seed.parse().unwrap());
@@ -146,7 +149,7 @@ fn a_search_that_is_killed_at_ten_drawn_moments_comes_to_the_same_answer() {
     while answer.status == -1 {
         kills += 1;
         assert!(kills <= 10, "{answer:?}");
-        // Before the first build nothing is kept, and there is nothing to resume.
+        // Before the first build nothing is stored, and there is nothing to resume.
         let is_begun = repository.run(&["history", "--format", "csv"]);
         let again = match is_begun.stdout.lines().count() {
             0 | 1 => &words[..],

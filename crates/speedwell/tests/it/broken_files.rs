@@ -1,5 +1,5 @@
-//! Files that are cut short, empty, of another kind, or damaged at random: each is refused with a
-//! message that helps, or read with nothing wrong and nothing lost in silence.
+//! Files that are truncated, empty, of another kind, or randomly damaged: each is rejected with a
+//! helpful message, or read correctly without silent loss.
 
 use super::project::repository;
 use super::{arbitrary, invariants};
@@ -9,7 +9,7 @@ use speedwell_model::Session;
 use speedwell_results::formats::{self, Content, FORMATS, Format, json_lines};
 use std::collections::HashMap;
 
-/// A recorded file of every format, small ones first.
+/// Recorded files of every format, small ones first.
 const GOLDEN: [(&str, &[&str]); 23] = [
     (
         "tables of figures in Markdown",
@@ -110,12 +110,12 @@ const GOLDEN: [(&str, &[&str]); 23] = [
     ),
 ];
 
-/// Formats that end with a bracket: whatever is missing at the end is noticed.
+/// Formats that end with a bracket, so that any truncation is noticed.
 fn is_json(format: &Format) -> bool {
     format.name.starts_with("JSON of") || format.name.starts_with("data.js")
 }
 
-/// Whole files of every format.
+/// Complete files of every format.
 fn files() -> Vec<(&'static Format, Vec<u8>)> {
     let folder = repository().join("crates/speedwell/tests/golden");
     let mut files = Vec::new();
@@ -142,7 +142,7 @@ fn files() -> Vec<(&'static Format, Vec<u8>)> {
     files
 }
 
-/// The files of google/benchmark and bencher have many rows of a kind; one of each will do.
+/// The files of google/benchmark and bencher have many rows of a kind; one of each is enough.
 fn shortened(name: &str, bytes: Vec<u8>) -> Vec<u8> {
     if name.starts_with("history/bencher") {
         let mut json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
@@ -175,15 +175,15 @@ fn shortened(name: &str, bytes: Vec<u8>) -> Vec<u8> {
     serde_json::to_vec(&json).unwrap()
 }
 
-/// How many figures there are.
+/// Number of figures.
 fn figures(sessions: &[Session]) -> usize {
     let runs = sessions.iter().flat_map(|session| &session.runs);
     let failures: usize = sessions.iter().map(|session| session.failures.len()).sum();
     runs.map(|run| run.samples.len()).sum::<usize>() + failures
 }
 
-/// Every figure with its case, sorted. Go's have none: only all names of a package show whether a number behind them is
-/// that of processors.
+/// Every figure with its case, sorted. Go's have no case: only all names of a package together show
+/// whether a trailing number is the number of processors.
 fn all_figures(format: &Format, sessions: &[Session]) -> Vec<String> {
     let has_cases = format.name != "text of go test -bench";
     let mut all = Vec::new();
@@ -246,7 +246,7 @@ fn a_file_cut_short_anywhere_is_refused_or_loses_nothing_in_silence() {
             assert!(
                 figures(&read) == figures(&whole) || is_line_end || !is_silent || {
                     let line = part.rsplit(|&byte| byte == b'\n').next().unwrap();
-                    // A beginning of a line that is no result takes none away.
+                    // A partial line that is not a result removes none.
                     let before = &part[..part.len() - line.len()];
                     let (before, _) = invariants::check(format, before).unwrap();
                     figures(&before) == figures(&read)
@@ -257,7 +257,7 @@ fn a_file_cut_short_anywhere_is_refused_or_loses_nothing_in_silence() {
     }
 }
 
-/// A message names the file and says where, or what to do.
+/// Asserts that a message names the file and says where, or what to do.
 fn assert_helps(message: &str, place: &str) {
     assert!(message.contains("'f'"), "{place}: {message}");
     let helpful = [
@@ -314,7 +314,7 @@ fn another_kind_of_file_is_refused_by_every_format() {
     }
 }
 
-/// Words that have broken parsers before.
+/// Strings that have broken parsers before.
 const WORDS: [&str; 16] = [
     "NaN",
     "-Infinity",
@@ -334,7 +334,7 @@ const WORDS: [&str; 16] = [
     ":",
 ];
 
-/// Damages bytes: letters, pieces and numbers are lost, doubled, moved or replaced.
+/// Damages bytes: removes, duplicates, moves or replaces letters, pieces and numbers.
 fn damaged(bytes: &[u8], dice: &mut Xoshiro256PlusPlus) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..dice.random_range(1..4) {
@@ -357,7 +357,7 @@ fn damaged(bytes: &[u8], dice: &mut Xoshiro256PlusPlus) -> Vec<u8> {
     bytes
 }
 
-/// The number that begins at or behind `at` becomes `word`.
+/// Replaces the first number at or after `at` by `word`.
 fn replace_number(bytes: &mut Vec<u8>, at: usize, word: &[u8]) {
     let is_number = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
     let Some(start) = bytes[at..].iter().position(is_number) else {
@@ -371,7 +371,8 @@ fn replace_number(bytes: &mut Vec<u8>, at: usize, word: &[u8]) {
     bytes.splice(start..start + length, word.iter().copied());
 }
 
-/// Enough to find what a parser overlooks, few enough for every test run; `scripts/fuzz` tries more.
+/// Enough to find what a parser overlooks, and fast enough for every test run; `scripts/fuzz` tries
+/// more.
 const TRIALS_PER_FORMAT: usize = 600;
 
 #[test]

@@ -1,7 +1,7 @@
-//! A browser without a window, driven over the DevTools protocol
+//! A headless browser, driven over the DevTools protocol
 //! (<https://chromedevtools.github.io/devtools-protocol/>) by two pipes instead of a network port.
 //!
-//! Tests whose machine has no Chromium say that they are skipped. Start with [`Page::open`].
+//! Without Chromium, tests report that they are skipped. Start with [`Page::open`].
 
 use super::harness_driver::{hand_over, pipe};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Names under which distributions install it; the one that is quickest first.
+/// Names under which distributions install it; the fastest first.
 const NAMES: [&str; 5] = [
     "chromium-headless-shell",
     "chromium",
@@ -23,13 +23,13 @@ const NAMES: [&str; 5] = [
     "google-chrome",
     "google-chrome-stable",
 ];
-/// A name that the browser finds at 127.0.0.1, as after DNS rebinding.
+/// A name that the browser resolves to 127.0.0.1, as after DNS rebinding.
 pub const REBOUND: &str = "rebound.example";
-/// Longer than anything takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The one that all pages of this test program share: to start it takes longer than to show a page. It ends by itself when
-/// the program does, because its pipe is closed then.
+/// Shared by all pages of this test program, because starting it takes longer than showing a page.
+/// It exits with the program, which closes its pipe.
 static BROWSER: OnceLock<Option<Browser>> = OnceLock::new();
 
 struct Browser {
@@ -39,29 +39,29 @@ struct Browser {
     _child: Child,
 }
 
-/// Where messages go.
+/// Recipients of messages.
 #[derive(Default)]
 struct Listeners {
-    /// Answers to commands that are not about a page, by their number.
+    /// Responses to commands that are not about a page, by number.
     answers: HashMap<u64, Sender<Value>>,
-    /// All that is about a page, by its session.
+    /// All messages about a page, by its session.
     pages: HashMap<String, Sender<Value>>,
 }
 
-/// A page with a window, cookies and a store of its own, and everything that the browser said about it.
+/// A page with its own window, cookies and storage, and everything that the browser reported about
+/// it.
 pub struct Page {
     browser: &'static Browser,
     context: Value,
     messages: Receiver<Value>,
     session: String,
-    /// Addresses that were asked for, and complaints of scripts.
+    /// Requested URLs, and complaints of scripts.
     pub requests: Vec<String>,
     pub complaints: Vec<String>,
-    /// How many pages were complete so far.
     pub loads: usize,
 }
 
-/// How a page is to be shown.
+/// Viewport of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
     pub width: u32,
@@ -89,7 +89,7 @@ fn program() -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// A folder for what a browser keeps; those of test programs that have ended are removed.
+/// Creates a folder for a browser profile; removes those of test programs that have exited.
 fn profile() -> PathBuf {
     let all = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browsers");
     for old in fs::read_dir(&all).into_iter().flatten().flatten() {
@@ -113,7 +113,8 @@ impl Browser {
         let (to_browser, commands) = pipe();
         let (answers, from_browser) = pipe();
         let mut command = Command::new(program);
-        // Nothing but our own files is shown, and as root there is no sandbox. A page behind another is as awake.
+        // Only our own files are shown, and as root there is no sandbox. Background pages must not
+        // be throttled.
         command
             .args(["--headless=new", "--no-sandbox", "--disable-gpu"])
             .args(["--remote-debugging-pipe", "--no-first-run"])
@@ -124,7 +125,7 @@ impl Browser {
                 "--disable-backgrounding-occluded-windows",
                 "--disable-renderer-backgrounding",
             ])
-            // A name of somebody else that leads to this machine.
+            // A foreign name that resolves to this machine.
             .arg(format!("--host-resolver-rules=MAP {REBOUND} 127.0.0.1"))
             .arg(format!("--user-data-dir={}", profile().display()))
             .arg("about:blank")
@@ -137,7 +138,7 @@ impl Browser {
             let messages = BufReader::new(File::from(answers)).split(0);
             for bytes in messages.map_while(Result::ok) {
                 let message = serde_json::from_slice(&bytes).unwrap();
-                // Its first message is an answer, so that it is there by now.
+                // Its first message is a response to a command, so BROWSER is set by then.
                 if let Some(Some(browser)) = BROWSER.get() {
                     browser.pass_on(message);
                 }
@@ -151,7 +152,7 @@ impl Browser {
         }
     }
 
-    /// Gives a message to whom it is for; nobody hears of a page that was closed.
+    /// Dispatches a message to its recipient; messages for closed pages are dropped.
     fn pass_on(&self, message: Value) {
         let mut listeners = self.listeners.lock().unwrap();
         let of_page = message["sessionId"].as_str();
@@ -165,7 +166,7 @@ impl Browser {
         }
     }
 
-    /// Sends a command; its number.
+    /// Sends a command and returns its number.
     fn send(&self, mut command: Value, listener: Option<Sender<Value>>) -> u64 {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         command["id"] = json!(id);
@@ -187,7 +188,7 @@ impl Browser {
         answer["result"].clone()
     }
 
-    /// A new window, not yet of any size.
+    /// Opens a new window, without a size yet.
     fn open(&'static self) -> Page {
         let context = self.ask("Target.createBrowserContext", json!({}))["browserContextId"].take();
         let blank = json!({"url": "about:blank", "browserContextId": context});
@@ -212,12 +213,12 @@ impl Browser {
 }
 
 impl Page {
-    /// Shows the page in a file and waits until it is complete; `None` without a browser.
+    /// Shows the page in a file and waits until it is loaded; `None` without a browser.
     pub fn open(file: &Path, screen: Screen) -> Option<Page> {
         Page::at(&format!("file://{}", file.display()), screen)
     }
 
-    /// Shows the page at an address, likewise.
+    /// Likewise for the page at a URL.
     pub fn at(address: &str, screen: Screen) -> Option<Page> {
         let mut page = Browser::shared()?.open();
         for domain in ["Page", "Runtime", "Network", "Log"] {
@@ -226,7 +227,7 @@ impl Page {
         let size = json!({"width": screen.width, "height": 900, "deviceScaleFactor": 1,
             "mobile": screen.width < 600});
         page.send("Emulation.setDeviceMetricsOverride", size);
-        // Every page takes itself for the one in front.
+        // Every page behaves as if it had the focus.
         page.send(
             "Emulation.setFocusEmulationEnabled",
             json!({"enabled": true}),
@@ -237,29 +238,28 @@ impl Page {
         Some(page)
     }
 
-    /// Whether scripts are executed from now on.
     pub fn scripts(&mut self, are_on: bool) {
         let how = json!({"value": !are_on});
         self.send("Emulation.setScriptExecutionDisabled", how);
     }
 
-    /// Goes to another page and waits until it is complete.
+    /// Navigates to another page and waits until it is loaded.
     pub fn go(&mut self, address: &str) {
         let before = self.loads;
         self.send("Page.navigate", json!({"url": address}));
         self.wait_for_load(before);
     }
 
-    /// Waits until another page is complete than there were.
+    /// Waits until more than `before` pages have loaded.
     pub fn wait_for_load(&mut self, before: usize) {
         if self.loads == before {
             self.until(|message| message["method"] == "Page.loadEventFired");
         }
     }
 
-    /// Goes back to the page before, which may come out of the browser's memory: that is no load.
+    /// Goes back to the previous page, which may come from the browser's cache: that is not a load.
     pub fn back(&mut self) {
-        // After the answer, which the end of this page would be otherwise.
+        // Deferred until after the response, which unloading the page would prevent.
         self.value("void setTimeout(() => history.back())");
     }
 
@@ -288,14 +288,14 @@ impl Page {
         }
     }
 
-    /// Keeps what is worth a complaint.
+    /// Records requests and complaints.
     fn note(&mut self, message: &Value) {
         let params = &message["params"];
         match message["method"].as_str().unwrap_or_default() {
             "Page.loadEventFired" => self.loads += 1,
             "Network.requestWillBeSent" => {
                 let url = params["request"]["url"].as_str().unwrap_or_default();
-                // What is inside of the page is not fetched.
+                // Content inside the page is not fetched.
                 if !url.starts_with("data:") && !url.starts_with("blob:") {
                     self.requests.push(url.to_owned());
                 }
@@ -307,7 +307,7 @@ impl Page {
         }
     }
 
-    /// Chooses the medium and the theme of the system.
+    /// Emulates a medium and a color scheme.
     pub fn media(&mut self, media: &str, dark: bool) {
         let scheme = if dark { "dark" } else { "light" };
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
@@ -317,14 +317,14 @@ impl Page {
         );
     }
 
-    /// The value of a JavaScript expression; a promise is waited for.
+    /// Evaluates a JavaScript expression, awaiting promises.
     #[track_caller]
     pub fn value(&mut self, expression: &str) -> Value {
         let value = self.value_unless_it_goes(expression);
         value.unwrap_or_else(|| panic!("the page was left: {expression}"))
     }
 
-    /// The same; nothing if the page makes way for another meanwhile.
+    /// Like [`Page::value`]; `None` if the page is replaced meanwhile.
     #[track_caller]
     fn value_unless_it_goes(&mut self, expression: &str) -> Option<Value> {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
@@ -340,7 +340,8 @@ impl Page {
         Some(result["result"]["value"].clone())
     }
 
-    /// Waits until an expression is true: a browser hears of another medium, or has scrolled, when it gets to it.
+    /// Waits until an expression is true: a browser applies a change of medium, or of scrolling,
+    /// asynchronously.
     #[track_caller]
     pub fn wait_until(&mut self, expression: &str) {
         let end = Instant::now() + PATIENCE;
@@ -350,14 +351,14 @@ impl Page {
         }
     }
 
-    /// Width and height of all of it, in pixels; also where scripts are off.
+    /// Width and height of the whole page, in pixels; works without scripts.
     pub fn size(&mut self) -> (u64, u64) {
         let size = self.send("Page.getLayoutMetrics", json!({}))["cssContentSize"].take();
         let side = |name: &str| size[name].as_f64().unwrap().ceil() as u64;
         (side("width"), side("height"))
     }
 
-    /// A picture of its upper part, in PNG.
+    /// Takes a PNG screenshot of its upper part.
     pub fn picture(&mut self, width: u32, height: u64) -> Vec<u8> {
         let clip = json!({"x": 0, "y": 0, "width": width, "height": height, "scale": 1});
         let wanted = json!({"format": "png", "captureBeyondViewport": true, "clip": clip});
@@ -365,7 +366,7 @@ impl Page {
         decoded(taken["data"].as_str().unwrap())
     }
 
-    /// Clicks with the mouse into the middle of the first element that matches.
+    /// Clicks into the middle of the first matching element.
     #[track_caller]
     pub fn click(&mut self, selector: &str) {
         let place = self.value(&format!(
@@ -382,7 +383,7 @@ impl Page {
         }
     }
 
-    /// Presses a key on the element that has the focus.
+    /// Presses a key on the focused element.
     pub fn press(&mut self, key: &str, text: &str, code: u32) {
         let event = |kind: &str| {
             json!({"type": kind, "key": key, "code": key, "text": text,
@@ -392,13 +393,13 @@ impl Page {
         self.send("Input.dispatchKeyEvent", event("keyUp"));
     }
 
-    /// Types text into the element that has the focus.
+    /// Types text into the focused element.
     pub fn write(&mut self, text: &str) {
         self.send("Input.insertText", json!({"text": text}));
     }
 }
 
-/// Bytes from base64 (RFC 4648, section 4).
+/// Decodes base64 (RFC 4648, section 4).
 fn decoded(text: &str) -> Vec<u8> {
     let value = |byte: u8| match byte {
         b'A'..=b'Z' => byte - b'A',
@@ -420,7 +421,7 @@ fn decoded(text: &str) -> Vec<u8> {
 }
 
 impl Drop for Page {
-    /// A window of a test that has failed stays open until the end: the reason may be that nobody listens any more.
+    /// The window of a failed test stays open: the connection may be the reason for the failure.
     fn drop(&mut self) {
         if std::thread::panicking() {
             return;

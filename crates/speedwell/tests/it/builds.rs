@@ -1,4 +1,4 @@
-//! Builds of one source, from the command line: what is linked, what counts once, what is refused.
+//! Builds of one source, from the command line: linking, counting once per build, and rejections.
 
 use super::harness_driver::tool;
 use super::project::{Answer, Project};
@@ -22,7 +22,7 @@ fn run(project: &Project, words: &[&str]) -> Answer {
     project.run(&[&["run", "g/builds.fake", "--seed", "4"], words].concat())
 }
 
-/// The runs of the last session: variant, slot and build.
+/// Returns the runs of the last session: variant, slot and build.
 fn builds_of(project: &Project) -> Vec<(String, u64, Option<u64>)> {
     let lines = project
         .run(&["report", "--export", "jsonl"])
@@ -67,7 +67,7 @@ fn runs_that_share_builds_are_compared_by_build() {
     let found = run(&project, &words).expect_status(0).json();
     let row = &found["changes"][0];
     assert_eq!(row["verdict"], "better");
-    // Every build has both its runs in the figures, and the same value in both.
+    // Every build contributes both its runs, with equal values.
     assert_eq!(row["baseline_runs"], 16);
     // Standard deviation of the logarithms of the eight factors: 0.0844 (numpy).
     let notes = row["notes"].as_str().unwrap();
@@ -108,8 +108,8 @@ fn without_a_number_of_runs_looks_are_at_whole_builds() {
     let words = [&TWO[..], &["--builds", "16", "--format", "json"]].concat();
     let project = project();
     let found = run(&project, &words).expect_status(0).json();
-    // 16 builds of two runs, with looks at 8, 14 and 16 builds. The first does not find a change of 10 % among layouts
-    // that are 20 % apart, the second does.
+    // 16 builds of two runs, with looks at 8, 14 and 16 builds. The first look does not find a
+    // change of 10 % among layouts that are 20 % apart, the second does.
     assert_eq!(found["changes"][0]["decided_at"], 28);
     let builds: BTreeSet<Option<u64>> = builds_of(&project).iter().map(|run| run.2).collect();
     assert_eq!(builds, (0..14).map(Some).collect());
@@ -267,7 +267,7 @@ fn a_command_finds_another_environment_in_every_run_and_the_same_by_the_same_see
             .run(&[&words[..], &["-i", "1", "--seed", "9"]].concat())
             .expect_status(0);
         let log = std::fs::read_to_string(project.path("log")).unwrap();
-        // A run executes the command as often as there is time for.
+        // A run repeats the command until its time is up.
         let mut lengths: Vec<u32> = log.lines().map(|line| line.parse().unwrap()).collect();
         lengths.dedup();
         lengths
@@ -278,7 +278,7 @@ fn a_command_finds_another_environment_in_every_run_and_the_same_by_the_same_see
     assert_eq!(first, lengths());
 }
 
-/// Reports where one of its functions lies within a page, and ends badly if it is asked to.
+/// Reports the offset of one of its functions within a page, and fails on request.
 const PROGRAM: &str = r#"#include <speedwell.hpp>
 #include <cstdint>
 #include <cstdlib>
@@ -294,7 +294,7 @@ SPEEDWELL_BENCHMARK(place) {
 
 const QUICK: [&str; 8] = ["-n", "1", "-t", "1ms", "-w", "0", "--seed", "6"];
 
-/// Runs with a cache folder of its own for builds that are looked for afterwards.
+/// Runs with a separate cache folder, whose builds are inspected afterwards.
 fn with_compiler(project: &Project, words: &[&str]) -> Answer {
     let mut command = project.command(words);
     command.env(
@@ -305,7 +305,7 @@ fn with_compiler(project: &Project, words: &[&str]) -> Answer {
     command.output().unwrap().into()
 }
 
-/// Linkers to be tried: the compiler's own, and those that shuffle where they are installed.
+/// Linkers to try: the compiler's own, and those that can shuffle, if installed.
 fn linkers() -> Vec<&'static str> {
     let is_there = |name: &&str| {
         let found = Command::new(name).arg("--version").output().is_ok();

@@ -1,9 +1,9 @@
-//! Patience with a busy machine, on which a figure may be off while nothing is wrong.
+//! Retries for busy machines, on which a figure may be off although nothing is wrong.
 
 use std::time::{Duration, Instant};
 
-/// Tries something that a busy machine may distort, three times as often as a machine needs that has little else
-/// to do. What is wrong fails every time.
+/// Retries something that a busy machine may distort, three times as often as an idle machine
+/// needs. A real defect fails every time.
 #[track_caller]
 pub fn eventually(tries: usize, mut attempt: impl FnMut() -> Result<(), String>) {
     let tries = 3 * tries;
@@ -27,7 +27,7 @@ pub fn wait_until(done: impl Fn() -> bool) {
     }
 }
 
-/// `Err` with a text unless the condition holds.
+/// Returns an `Err` with a text unless the condition holds.
 pub fn holds(condition: bool, complaint: impl FnOnce() -> String) -> Result<(), String> {
     if condition { Ok(()) } else { Err(complaint()) }
 }

@@ -1,9 +1,9 @@
-//! Small sessions made by hand, for stories in which every value is known.
+//! Small hand-made sessions, for tests in which every value is known.
 
 use speedwell_model::*;
 use std::sync::Arc;
 
-/// A session of two variants that has not measured anything yet.
+/// A session of two variants without measurements yet.
 pub fn blank(id: &str) -> Session {
     Session {
         id: id.into(),
@@ -29,7 +29,7 @@ pub fn blank(id: &str) -> Session {
     }
 }
 
-/// One sample of `metric`; even slots are of the old variant.
+/// A run with one sample of `metric`; even slots belong to the old variant.
 pub fn run_of(slot: u32, metric: &str, value: f64) -> Run {
     let len = ("len".to_owned(), Value::Number(f64::from(slot % 3)));
     Run {
@@ -55,12 +55,12 @@ pub fn run_of(slot: u32, metric: &str, value: f64) -> Run {
     }
 }
 
-/// The run of a slot, whose value tells the slot.
+/// A run of a slot, whose value encodes the slot.
 pub fn run(slot: u32) -> Run {
     run_of(slot, "throughput", f64::from(slot) + 0.5)
 }
 
-/// A step that failed, of a slot or before all slots.
+/// A failed step, of a slot or before all slots.
 pub fn failure(slot: Option<u32>) -> Failure {
     Failure {
         step: if slot.is_some() {

@@ -1,11 +1,11 @@
-//! `speedwell doctor --calibrate`: the same thing against itself, with exact numbers from the fake
-//! harness, and what a result means for the comparisons after it.
+//! `speedwell doctor --calibrate`: the same thing against itself, with exact figures from the fake
+//! harness, and the effect of a calibration on later comparisons.
 
 use super::project::{Answer, Project};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 
-/// A line of values around `centre`, spread evenly over 8 % of 100 by a linear congruential generator.
+/// Values around `centre`, spread evenly over 8 % by a linear congruential generator.
 fn line(variant: &str, centre: f64, salt: u64) -> String {
     let mut state = salt;
     let mut next = || {
@@ -18,8 +18,8 @@ fn line(variant: &str, centre: f64, salt: u64) -> String {
     format!("{variant} {}\n", values.join(" "))
 }
 
-/// One case whose sides have the same noise, and one whose second side is 5 % faster, as a machine that
-/// favours every other run would make it.
+/// One case whose sides have the same noise, and one whose second side is 5 % faster, as on a
+/// machine that favors every other run.
 fn project() -> Project {
     let even = ["a", "b", "old", "new"].map(|name| {
         line(
@@ -48,7 +48,7 @@ const OLD_NEW: [&str; 7] = [
 ];
 
 fn calibration_line(project: &Project) -> String {
-    // The other checks may find something on this very machine, so any status is fine.
+    // The other checks depend on this machine, so any status is fine.
     let answer = project.run(&["doctor", "--format", "csv"]);
     let mut lines = answer.stdout.lines();
     let found = lines.find(|line| line.contains("calibration"));
@@ -110,7 +110,8 @@ fn a_machine_that_sees_differences_where_there_are_none_is_marked_in_every_compa
         .expect_status(1);
     let found = &answer.json()["calibration"];
     assert_eq!(found["result"], "too many false alarms");
-    // Nine runs are not whole blocks, and 21 comparisons are no even share of two cases.
+    // Nine runs do not fill whole blocks, and 21 comparisons cannot be split evenly between two
+    // cases.
     assert_eq!(
         (&found["runs_per_side"], &found["comparisons"]),
         (&10.into(), &22.into())
@@ -182,8 +183,8 @@ fn every_format_has_a_line_for_each_case() {
     assert!(calibration_line(&project).contains("never calibrated"));
 }
 
-/// A calibration of 30 comparisons that got Ctrl-C after two of them, and what it said; none where it came to its
-/// end before the signal was sent.
+/// Interrupts a calibration of 30 comparisons with Ctrl-C after two of them, and returns its
+/// output; `None` if it finished before the signal.
 fn interrupted(run_ms: u32) -> Option<(Project, Answer)> {
     let project = Project::new().with("slow.fake", &format!("case n=1\n* sleep:{run_ms}\n"));
     let words = [
@@ -218,7 +219,7 @@ fn interrupted(run_ms: u32) -> Option<(Project, Answer)> {
 
 #[test]
 fn an_interrupted_calibration_reports_its_complete_comparisons_and_can_go_on() {
-    // A busy machine may let it come to its end; the next one takes longer.
+    // A busy machine may let it finish; the next one takes longer.
     let found = [4, 16, 64].into_iter().find_map(interrupted);
     let (project, answer) = found.expect("no calibration could be interrupted");
     answer

@@ -1,6 +1,7 @@
-//! The recipes of the page on CI, and the action for GitHub, executed as a service would: with the steps that they have, in
-//! a checkout of a bare repository as deep as they ask for, with the variables of a job. What installs Speedwell is left
-//! out, and everything that a service itself does (checkouts, caches) is done here.
+//! The recipes of the page on CI, and the GitHub action, executed like a service would: step by
+//! step, in a checkout of a bare repository with the requested depth, with the variables of a job.
+//! The steps that install Speedwell are skipped, and the service's own part (checkouts, caches) is
+//! emulated.
 
 use super::fake_forge::Fake;
 use super::project::repository;
@@ -21,16 +22,16 @@ const PAGE: &str = "docs/guide/ci.md";
 /// Commits of `main`.
 const COMMITS: usize = 36;
 
-/// What the page installs Speedwell by.
+/// Command that installs Speedwell on the page.
 const INSTALLS: &str = "cargo install --locked ";
 
-/// What services begin their scripts with.
+/// What services prepend to their scripts.
 const PIPEFAIL: &str = "set -o pipefail\n";
 
-/// What a repository does at the first push, as if another job had been faster.
+/// A hook that rejects the first push, as if another job had been faster.
 const REFUSES_ONCE: &str = "#!/bin/sh\ntest -e refused && exit 0\n: > refused\nexit 1\n";
 
-/// The page's blocks of a language that contain a text.
+/// Returns the page's code blocks of a language that contain a text.
 fn blocks(language: &str, containing: &str) -> Vec<String> {
     let page = fs::read_to_string(repository().join(PAGE)).unwrap();
     let fence = format!("```{language}\n");
@@ -50,7 +51,7 @@ fn yaml(text: &str) -> Value {
     serde_yaml_ng::from_str(text).unwrap_or_else(|error| panic!("{error} in\n{text}"))
 }
 
-/// The text of a plain value; of none, nothing.
+/// Returns the text of a scalar; empty for null.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -70,14 +71,14 @@ fn steps(value: &Value) -> &[Value] {
     value.as_sequence().expect("a list of steps")
 }
 
-/// What a job is started for.
+/// Trigger of a job.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Event {
     Push,
     PullRequest,
 }
 
-/// How a job ended, and what it left.
+/// Exit status and remains of a job.
 #[derive(Debug)]
 struct Outcome {
     status: i32,
@@ -94,16 +95,17 @@ impl Outcome {
     }
 }
 
-/// A service: a repository, what it keeps from job to job, and the tools of its machines.
+/// A CI service: a repository, what it keeps between jobs, and the tools of its runners.
 struct Service {
     repository: Repository,
-    /// Where its comments are.
+    /// Where comments are posted.
     forge: Fake,
     jobs: RefCell<u32>,
 }
 
 impl Service {
-    /// A repository whose program takes 100 µs on `main`; none, said on stderr, without git.
+    /// Creates a repository whose program takes 100 µs on `main`; `None`, with a message, without
+    /// git.
     fn new() -> Option<Service> {
         let repository = Repository::with_program("100")?;
         for commit in 2..=COMMITS {
@@ -126,14 +128,13 @@ impl Service {
         self.repository.git(words)
     }
 
-    /// A file of the service, in a folder that is there.
+    /// Path of a file of the service, in an existing folder.
     fn file(&self, name: &str) -> PathBuf {
         let file = self.repository.outside(name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         file
     }
 
-    /// A folder of the service.
     fn folder(&self, name: &str) -> PathBuf {
         let folder = self.repository.outside(name);
         fs::create_dir_all(&folder).unwrap();
@@ -144,7 +145,8 @@ impl Service {
         format!("file://{}", self.file("origin.git").display())
     }
 
-    /// A pull request whose program takes `cost` and is built by `build`; its trial merge is what a job gets.
+    /// Creates a pull request whose program takes `cost` and is built by `build`; jobs get its
+    /// trial merge.
     fn pull_request(&self, cost: &str, build: Option<&str>) {
         self.repository
             .checkout("main~3")
@@ -169,7 +171,8 @@ impl Service {
         self.repository.checkout("main");
     }
 
-    /// A new checkout as `actions/checkout` and GitLab's runner make it: whole, or its newest commit alone.
+    /// Creates a checkout like `actions/checkout` and GitLab's runner: complete, or only the newest
+    /// commit.
     fn checkout(&self, event: Event, is_whole: bool) -> PathBuf {
         let mut jobs = self.jobs.borrow_mut();
         *jobs += 1;
@@ -201,7 +204,7 @@ impl Service {
         folder
     }
 
-    /// Executes lines in a checkout, as a service does; gives the status and everything that was said.
+    /// Executes lines in a checkout like a service; returns the status and all output.
     fn execute(
         &self,
         script: &str,
@@ -278,7 +281,7 @@ impl Service {
             .collect()
     }
 
-    /// Executes the only job of a workflow for GitHub.
+    /// Executes the only job of a GitHub workflow.
     fn workflow(&self, workflow: &Value, event: Event) -> Outcome {
         let (_, job) = entries(&workflow["jobs"]).next().expect("a job");
         let mut run = Job::new(self, event);
@@ -289,7 +292,7 @@ impl Service {
         run.outcome()
     }
 
-    /// Executes the only job of a file for GitLab. Its caches are there again for the next one.
+    /// Executes the only job of a GitLab file. Its caches persist until the next one.
     fn pipeline(&self, file: &Value, event: Event) -> Outcome {
         let (_, job) = entries(file).next().expect("a job");
         let mut variables: BTreeMap<String, String> = entries(&job["variables"])
@@ -344,13 +347,12 @@ impl Service {
     }
 }
 
-/// A job of GitHub in progress.
 struct Job<'a> {
     service: &'a Service,
     event: Event,
     work: PathBuf,
     variables: BTreeMap<String, String>,
-    /// What `${{ ... }}` may name.
+    /// Values for `${{ ... }}`.
     context: BTreeMap<String, String>,
     status: i32,
     said: String,
@@ -392,7 +394,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The text with every `${{ NAME }}` replaced by what it stands for.
+    /// Expands every `${{ NAME }}` in a text.
     fn filled(&self, text: &str) -> String {
         let mut parts = text.split("${{");
         let mut filled = parts.next().unwrap_or_default().to_owned();
@@ -405,7 +407,7 @@ impl<'a> Job<'a> {
         filled
     }
 
-    /// Whether a step with this condition is executed.
+    /// Returns whether a step with this condition is executed.
     fn is_due(&self, condition: &Value) -> bool {
         let condition = plain(condition);
         if condition == "always()" {
@@ -440,7 +442,7 @@ impl<'a> Job<'a> {
             !script.contains("${{"),
             "what others write must not become a script: {script}"
         );
-        // Without a shell that is named, a pipe is as good as its last command.
+        // Without an explicit shell, a pipe has the status of its last command.
         let strictly = if step["shell"].is_null() {
             ""
         } else {
@@ -507,7 +509,8 @@ fn action_file() -> Value {
     yaml(&fs::read_to_string(repository().join("action.yml")).unwrap())
 }
 
-/// Sessions of all commits of `main` but the last, like the one that was exported: of 100 µs, or of 80 until commit 20.
+/// Makes sessions of all commits of `main` but the last, from the exported one: with 100 µs, or
+/// with 80 until commit 20.
 fn sessions(service: &Service, exported: &str, was_faster: bool) -> String {
     let mut lines = exported
         .lines()
@@ -540,15 +543,15 @@ fn sessions(service: &Service, exported: &str, was_faster: bool) -> String {
     text
 }
 
-/// Executes a recipe for main with nothing, with a level course, and with one that became slower. `kept` gives what the
-/// recipe keeps as JSON Lines, and `keep` puts something else in its place.
+/// Executes a recipe for main without history, with an unchanged one, and with a regression. `kept`
+/// returns what the recipe stores as JSON Lines, and `keep` replaces it.
 fn has_a_gate(
     service: &Service,
     recipe: &dyn Fn() -> Outcome,
     kept: &dyn Fn() -> String,
     keep: &dyn Fn(&str),
 ) {
-    // A young repository can merge, and its job says that nothing was searched.
+    // A young repository can merge, and its job reports that nothing was searched.
     recipe().expect(0, "nothing could be compared: no series has points enough");
     let exported = kept();
     keep(&sessions(service, &exported, false));
@@ -562,7 +565,6 @@ fn has_a_gate(
 }
 
 impl Service {
-    /// What a store holds, as JSON Lines.
     fn exported(&self, db: &Path) -> String {
         let db = db.display();
         let script = format!(
@@ -575,7 +577,7 @@ impl Service {
         said
     }
 
-    /// Puts a store of these sessions in the place of another.
+    /// Replaces a store by one with these sessions.
     fn import(&self, lines: &str, db: &Path) {
         let _ = fs::remove_file(db);
         let file = self.file("import.jsonl");
@@ -686,7 +688,7 @@ fn a_machine_of_ones_own_measures_main() {
     });
 }
 
-/// Executes a recipe for pull requests on one that changes nothing, one that is slower, and one that cannot be built.
+/// Executes a recipe for pull requests on an unchanged, a slower, and an unbuildable one.
 fn compares(service: &Service, recipe: &dyn Fn() -> Outcome) -> [Outcome; 3] {
     service.pull_request("100", None);
     let level = recipe().expect(0, "");
@@ -730,7 +732,8 @@ fn a_pull_request_on_github_has_one_comment_and_a_refused_one_does_not_matter() 
     }
 }
 
-/// What a fork left is text and a number; anything else in the place of the number is refused, and nothing of it is executed.
+/// A fork leaves a text and a number. Anything else in place of the number is rejected, and nothing
+/// of it is executed.
 #[test]
 fn a_second_job_comments_for_a_fork_and_executes_nothing_of_it() {
     let Some(service) = Service::new() else {

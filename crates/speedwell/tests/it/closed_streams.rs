@@ -1,10 +1,10 @@
-//! Streams that nobody reads, as after `| head`: nothing that was measured is lost, and nothing dies of it.
+//! Closed streams, as after `| head`: no measurement is lost, and nothing crashes.
 
 use super::project::Project;
 use std::io::{Read, pipe};
 use std::process::{Command, Stdio};
 
-/// A stream whose reader has gone.
+/// A stream whose reader is gone.
 fn closed() -> Stdio {
     let (reader, writer) = pipe().unwrap();
     drop(reader);
@@ -18,7 +18,7 @@ fn status(command: &mut Command) -> i32 {
 #[test]
 fn what_is_measured_is_kept_though_nobody_reads_the_report_or_the_warnings() {
     let project = Project::new();
-    // A single run is warned of.
+    // A single run causes a warning.
     let words = ["eval", "sh", "true", "--runs", "1", "-n", "1", "-i", "1"];
     let mut command = project.command(&words);
     command.stdout(closed()).stderr(closed());

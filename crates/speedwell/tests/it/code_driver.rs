@@ -1,6 +1,6 @@
-//! The other end of the protocol for code: starts the harness of a language, loads code into it,
-//! asks and collects answers. Like `harness_driver.rs` it uses nothing of the code under test,
-//! except where a language's code has to be compiled into a program first.
+//! The driving side of the protocol for code: starts the harness of a language, loads code into it,
+//! sends commands and collects responses. Like `harness_driver.rs` it uses none of the code under
+//! test, except where a language's code must be compiled into a program first.
 
 use super::code_snippets::{self, Snippet, Snippets};
 use super::harness_driver::{Ended, Event, Talk, encoded, javascript, tool};
@@ -10,11 +10,11 @@ use speedwell_model::{self as model, Cause, Language, Variant};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// How the code of a language comes into a harness.
+/// How code gets into a harness.
 enum Way {
-    /// This program is told the code.
+    /// The process receives the code.
     ReportedTime(Vec<String>),
-    /// Each snippet is compiled into a program of its own.
+    /// Each snippet is compiled into a separate program.
     Compiled,
 }
 
@@ -25,24 +25,24 @@ pub struct CodeHarness {
     pub snippets: &'static Snippets,
 }
 
-/// A harness under way with its trace.
+/// A running harness with its trace.
 pub struct Conversation {
     talk: Talk,
     commands: u32,
     folder: TempDir,
     language: &'static str,
-    /// What belongs to an earlier command, such as gauges.
+    /// Events of earlier commands, such as gauges.
     pub aside: Vec<Event>,
 }
 
-/// Everything that a command caused; parts of a list are joined.
+/// All events of a command; parts of a list are joined.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub events: Vec<Event>,
 }
 
 impl CodeHarness {
-    /// The harness of that language; none if its tools, or its snippets, are missing.
+    /// Returns the harness of a language; `None` if its tools or its snippets are missing.
     pub fn of(language: &'static str) -> Option<CodeHarness> {
         let Some(snippets) = code_snippets::of(language) else {
             eprintln!("skipped: nobody has written the snippets of {language}");
@@ -69,23 +69,24 @@ impl CodeHarness {
         })
     }
 
-    /// Whether one process can have several snippets.
+    /// Whether one process can hold several snippets.
     pub fn takes_several(&self) -> bool {
         matches!(self.way, Way::ReportedTime(_))
     }
 
-    /// Whether the language has a clock of processor time that its workers do not share with what idles.
+    /// Whether the language has a processor clock that excludes idle threads.
     pub fn has_cpu_clock(&self) -> bool {
         !matches!(self.language, "erlang" | "elixir")
     }
 
-    /// Whether continuous runs are without processor time, because they would begin later by what it takes to find it out.
+    /// Whether continuous runs lack processor time, because looking up the clock would delay their
+    /// start.
     pub fn is_slow_to_find_its_cpu_clock(&self) -> bool {
         self.language == "java"
     }
 
-    /// Starts a process that can be told any code; for a compiled language, one that has `snippet`.
-    /// What the compiler says against it is the error.
+    /// Starts a process that accepts any code; for a compiled language, one that contains
+    /// `snippet`. Compiler errors are returned as the error.
     pub fn start(&self, snippet: Snippet) -> Result<Conversation, Answer> {
         let folder = tempfile::tempdir().unwrap();
         let words = match &self.way {
@@ -106,8 +107,9 @@ impl CodeHarness {
         })
     }
 
-    /// The folder where a compiler finds the module of `snippet`; none if it has no module. A program is compiled once
-    /// for each set of folders, so this one is always the same, and only the code with the module has it.
+    /// Returns the folder where a compiler finds the module of `snippet`; `None` if it has no
+    /// module. A program is compiled once for each set of folders, so this folder is constant, and
+    /// only the code with the module uses it.
     fn modules(&self, snippet: Snippet) -> Option<PathBuf> {
         let module = self.snippets.module.as_ref();
         let module = module.filter(|module| module.snippet == snippet)?;
@@ -115,7 +117,7 @@ impl CodeHarness {
         Some(write_module(&folder, module.file, module.text))
     }
 
-    /// A process that has loaded `snippet` as job `a`.
+    /// Starts a process that has loaded `snippet` as job `a`.
     #[track_caller]
     pub fn with(&self, snippet: Snippet) -> Conversation {
         let mut talk = match self.start(snippet) {
@@ -128,12 +130,12 @@ impl CodeHarness {
     }
 }
 
-/// Writes a module into a folder of its own below `folder`, which it gives.
+/// Writes a module into a subfolder of `folder`, and returns that.
 fn write_module(folder: &Path, file: &str, text: &str) -> PathBuf {
     let modules = folder.join("modules");
     std::fs::create_dir_all(&modules).unwrap();
     let file = modules.join(file);
-    // Whatever is written anew counts as changed, and is compiled once more.
+    // A rewritten file counts as changed, and would be compiled again.
     if std::fs::read_to_string(&file).ok().as_deref() != Some(text) {
         std::fs::write(file, text).unwrap();
     }
@@ -144,11 +146,10 @@ fn compiled_by(compilers: &[&str]) -> Option<Way> {
     tool(compilers).map(|_| Way::Compiled)
 }
 
-/// The program of a snippet in a language that is compiled, as words to start it.
+/// Compiles the program of a snippet; returns the command line that starts it.
 ///
 /// # Errors
-/// An answer with the `error` that tells why it cannot be compiled, as it would be of a harness that compiles
-/// what it is told.
+/// Returns an answer with the `error` that a harness which compiles code itself would send.
 fn compiled(
     language: &str,
     snippet: Snippet,
@@ -178,12 +179,11 @@ fn compiled(
 }
 
 impl Conversation {
-    /// The number of its process.
     pub fn pid(&self) -> i32 {
         self.talk.pid()
     }
 
-    /// Says a command without waiting; gives its id.
+    /// Sends a command without waiting; returns its id.
     pub fn say(&mut self, verb: &str, fields: &[(&str, &str)]) -> String {
         self.commands += 1;
         let id = self.commands.to_string();
@@ -195,14 +195,14 @@ impl Conversation {
         id
     }
 
-    /// Says a command and waits for all that it causes. Values are as they stand on the line.
+    /// Sends a command and waits for all its events. Values are literal text.
     #[track_caller]
     pub fn ask(&mut self, verb: &str, fields: &[(&str, &str)]) -> Answer {
         let id = self.say(verb, fields);
         self.answer_to(&id, verb)
     }
 
-    /// Everything up to the event that concludes the command of that id.
+    /// Collects the events up to the one that concludes the command with that id.
     #[track_caller]
     pub fn answer_to(&mut self, id: &str, verb: &str) -> Answer {
         let mut events: Vec<Event> = Vec::new();
@@ -210,7 +210,8 @@ impl Conversation {
             let Some(event) = self.talk.next() else {
                 panic!("the harness ended before it had answered '{verb}': {events:#?}");
             };
-            // A warning may be said at any time: the clock of Erlang, for one, is slewed now and then.
+            // A warning may come at any time; for example, the clock of Erlang is slewed now and
+            // then.
             if event.text("id") != id || event.verb == "log" {
                 self.aside.push(event);
                 continue;
@@ -229,7 +230,6 @@ impl Conversation {
         }
     }
 
-    /// Loads code as a job.
     #[track_caller]
     pub fn load(&mut self, job: &str, snippet: Snippet) -> Answer {
         self.load_with(job, snippet, &[])
@@ -265,7 +265,6 @@ impl Conversation {
         self.ask("load", &fields)
     }
 
-    /// Asks for so many workers.
     #[track_caller]
     pub fn workers(&mut self, job: &str, n: u32) -> Answer {
         self.ask("workers", &[("job", job), ("n", &n.to_string())])
@@ -278,7 +277,7 @@ impl Conversation {
         self.answer_to(&id, "run")
     }
 
-    /// Measures windows of `interval_ms`, of which processor time is wanted.
+    /// Measures windows of `interval_ms`, with processor time.
     #[track_caller]
     pub fn windows_with_cpu_time(&mut self, jobs: &str, interval_ms: u64, samples: u32) -> Answer {
         let interval_ns = (interval_ms * 1_000_000).to_string();
@@ -292,7 +291,7 @@ impl Conversation {
         self.ask("run", &[mode, length].concat())
     }
 
-    /// The same, without waiting.
+    /// Like [`Conversation::windows`], without waiting.
     pub fn say_windows(&mut self, jobs: &str, interval_ms: u64, samples: u32) -> String {
         let interval_ns = (interval_ms * 1_000_000).to_string();
         let fields = [
@@ -318,13 +317,13 @@ impl Conversation {
         self.ask("run", &fields)
     }
 
-    /// The lines of the trace, in order; those of several workers may be mixed.
+    /// The lines of the trace, in order; those of several workers may be interleaved.
     pub fn trace(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.folder.path().join("trace")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
-    /// How many lines of the trace begin with that word.
+    /// Number of trace lines that begin with that word.
     pub fn traced(&self, word: &str) -> usize {
         let lines = self.trace();
         lines.iter().filter(|line| line.starts_with(word)).count()
@@ -335,12 +334,11 @@ impl Conversation {
         self.talk.close();
     }
 
-    /// Ends the process as the system would.
     pub fn kill(&mut self) {
         self.talk.kill();
     }
 
-    /// Waits for the end; gives the trace as well.
+    /// Waits for the end; returns the trace as well.
     pub fn end(self) -> (Ended, Vec<String>) {
         let Conversation { talk, folder, .. } = self;
         let ended = talk.end();
@@ -348,7 +346,7 @@ impl Conversation {
         (ended, text.lines().map(str::to_owned).collect())
     }
 
-    /// Says shutdown and waits for the end.
+    /// Sends `quit` and waits for the end.
     pub fn quit(mut self) -> (Ended, Vec<String>) {
         self.say("quit", &[]);
         self.end()
@@ -356,7 +354,7 @@ impl Conversation {
 }
 
 impl Answer {
-    /// `does not compile: runner:2:5: error: words` as the error of job `a`.
+    /// Turns `does not compile: runner:2:5: error: words` into the error of job `a`.
     fn refused(reason: &str) -> Answer {
         let line = reason
             .split(':')
@@ -371,13 +369,11 @@ impl Answer {
         }
     }
 
-    /// All events of that verb.
     pub fn all(&self, verb: &str) -> Vec<&Event> {
         let events = self.events.iter();
         events.filter(|event| event.verb == verb).collect()
     }
 
-    /// The only event of that verb.
     #[track_caller]
     pub fn only(&self, verb: &str) -> &Event {
         let all = self.all(verb);
@@ -385,7 +381,7 @@ impl Answer {
         all[0]
     }
 
-    /// The verbs, one word each.
+    /// The verbs, separated by spaces.
     pub fn verbs(&self) -> String {
         let verbs: Vec<&str> = self.events.iter().map(|one| one.verb.as_str()).collect();
         verbs.join(" ")

@@ -1,11 +1,11 @@
-//! Values of every kind can be shared, be a worker's state and be a result, in each language that is compiled: what
-//! is generated around the code must fit all of them.
+//! Values of every kind can be shared, be a worker's state and be a result, in each compiled
+//! language: the generated code must fit all of them.
 
 use super::harness_driver::tool;
 use speedwell_harness::snippet::{Failed, start, usual_program};
 use speedwell_model::{Language, Snippet, Variant};
 
-/// The compilers that a language may have, and snippets: init, init-worker, runner.
+/// A language with its possible compilers, and snippets: init, init-worker, runner.
 type Table = (
     Language,
     &'static [&'static str],

@@ -1,10 +1,10 @@
-//! `speedwell comment` in the jobs of a forge, whose part a made-up one plays on this machine.
+//! `speedwell comment` in CI jobs, against a fake forge on this machine.
 
 use super::fake_forge::Fake;
 use super::project::{Answer, Project};
 use speedwell_forge::Forge;
 
-/// Results as compare.js writes them, whose second program is a fifth slower.
+/// Results in the format of compare.js, whose second program is a fifth slower.
 fn results() -> String {
     let mut text = "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n".to_owned();
     for run in 0..16 {
@@ -31,7 +31,7 @@ impl Job {
         }
     }
 
-    /// Executes the words in a job for the pull request 12.
+    /// Runs the command in a job for pull request 12.
     fn run(&self, words: &[&str]) -> Answer {
         let api = |version: &str| format!("{}/api/{version}", self.forge.address);
         let mut command = self.project.command(words);
@@ -77,7 +77,7 @@ impl Job {
         Answer::from(command.envs(variables).output().unwrap())
     }
 
-    /// What the only comment says.
+    /// Returns the body of the only comment.
     #[track_caller]
     fn comment(&self) -> String {
         let comments = self.forge.comments();
@@ -129,7 +129,7 @@ fn the_answer_is_one_comment_and_a_status_on_every_forge() {
         let again = job.run(&["comment", "results.csv"]).expect_status(0);
         again.expect_stderr(&["comment 1001 on owner/name"]);
         job.comment();
-        // Another question has a comment of its own.
+        // Another check has a separate comment.
         job.run(&["comment", "results.csv", "--check", "other"])
             .expect_status(0);
         assert_eq!(job.forge.comments().len(), 2);
@@ -149,7 +149,7 @@ fn what_could_not_be_compared_is_said_as_such() {
         job.comment()
     );
     assert_eq!(job.forge.statuses()[0]["state"], "error");
-    // Without any session at all as well.
+    // Likewise without any session.
     job.run(&["comment"]).expect_status(2);
     assert!(
         job.comment().contains("**not compared: "),

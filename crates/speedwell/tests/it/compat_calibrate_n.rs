@@ -1,9 +1,10 @@
-//! Drop-in for `calibrate-n.js`: which numbers of iterations it tries and when it is content.
+//! Drop-in for `calibrate-n.js`: which numbers of iterations it tries and when it stops.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::drop_in::{DropIn, Outcome, SCRIPTS, Step, benchmark_folder, case, play, result};
 
-/// Calibrates a script whose rates vary by `spread(n)` about their mean, in one case and by half in another.
+/// Calibrates a script whose rates vary by `spread(n)` about their mean in one case, and by half of
+/// that in another.
 fn calibrated(arguments: &str, spread: fn(f64) -> f64) -> Outcome {
     let folder = benchmark_folder(SCRIPTS);
     DropIn::new(

@@ -47,7 +47,7 @@ fn the_table_does_not_depend_on_the_order_of_execution() {
     let recorded = golden("compare-string_decoder.csv");
     let (header, rows) = recorded.split_once('\n').unwrap();
     let mut rows: Vec<&str> = rows.lines().collect();
-    // The runs of each side stay in order, everything else is mixed: last file position first.
+    // The runs of each side stay in order, all else is shuffled: last file position first.
     rows.sort_by_key(|row| std::cmp::Reverse(row.split(',').nth(2).map(str::len)));
     assert_ne!(rows, recorded.lines().skip(1).collect::<Vec<_>>());
     let mixed = format!("{header}\n{}\n", rows.join("\n"));
@@ -107,7 +107,7 @@ fn analyze_prints_the_table_of_r_without_r() {
 fn a_significant_regression_beyond_the_limit_is_status_1() {
     let folder = benchmark_folder(SCRIPTS);
     let run = |limit: &str| {
-        // Old and new are exchanged, so that the improvements become regressions.
+        // Old and new are swapped, so that the improvements become regressions.
         let swap = |step: Step| match step {
             Step::Result(run) => {
                 let variant = if &*run.variant == "old" { "new" } else { "old" };

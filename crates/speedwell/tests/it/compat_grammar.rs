@@ -1,5 +1,5 @@
-//! The command lines of `run.js`, `compare.js` and `scatter.js`: what is accepted, what is refused,
-//! and which scripts are meant.
+//! The command lines of `run.js`, `compare.js` and `scatter.js`: accepted and rejected arguments,
+//! and the selected scripts.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::drop_in::{DropIn, benchmark_folder, call, golden};

@@ -1,4 +1,4 @@
-//! Drop-ins for `compare.R`, `scatter.R` and `bar.R`: byte by byte what the originals print, and
+//! Drop-ins for `compare.R`, `scatter.R` and `bar.R`: byte by byte the output of the originals, and
 //! better where the originals stop.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -36,7 +36,7 @@ fn names_are_sorted_as_in_r_with_its_locale() {
             .stdout
     };
     assert_eq!(run("C.UTF-8"), golden("compare-names.C.UTF-8.R.txt"));
-    // In the locale C the original prints the sign ± as escape sequences; the order is what counts.
+    // In the C locale the original prints ± as escape sequences; only the order matters.
     let names = |text: &str| -> Vec<String> {
         text.lines()
             .skip(1)

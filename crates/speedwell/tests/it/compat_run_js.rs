@@ -7,7 +7,7 @@ use crate::drop_in::{
 use speedwell_model::{Case, Cause, Run};
 use speedwell_results::formats::node_csv::javascript;
 
-/// The results in recorded simple lines.
+/// The results in recorded output of the simple format.
 fn recorded_simple(name: &str) -> Vec<Step> {
     let text = golden(name);
     let lines = text.lines().filter(|line| line.contains(": "));

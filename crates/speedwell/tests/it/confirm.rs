@@ -1,4 +1,5 @@
-//! Suspected changes, measured again: confirmed, refuted, and not measured where both sides are one program.
+//! Suspected changes, measured again: confirmed, refuted, and not measured if both sides are the
+//! same program.
 
 use super::project::Answer;
 use super::repository::{BENCH, Repository};
@@ -6,7 +7,8 @@ use serde_json::Value;
 use speedwell_model::{Change, ChangeState, Estimate, Judgement};
 use speedwell_results::store::Store;
 
-/// Two revisions, whose program takes 100 µs in the first and so many in the second, with this line at its end.
+/// Two revisions whose program takes 100 µs in the first and `after` in the second, with `line` at
+/// its end.
 fn repository(after: &str, line: &str) -> Option<Repository> {
     let repository = Repository::with_program("100")?;
     let text = std::fs::read_to_string(repository.project.path("bench.in")).unwrap();
@@ -66,8 +68,8 @@ fn what_is_not_there_is_refuted_and_one_program_is_not_measured() {
     assert_eq!(sessions.lines().count(), 1, "{sessions}");
 }
 
-/// Measures the program of both revisions on the machine `lab`, and suspects a change by 10 % between them in each of these
-/// cases; their numbers.
+/// Measures the program of both revisions on the machine `lab`, and records a suspected change of
+/// 10 % between them in each of these cases; returns the numbers of the changes.
 fn suspected<const N: usize>(repository: &Repository, cases: [&str; N]) -> [String; N] {
     for revision in ["HEAD~1", "main"] {
         repository.checkout(revision);
@@ -179,8 +181,8 @@ fn changes_between_the_same_revisions_share_a_session_which_may_be_interrupted()
     }
 }
 
-/// A repository of fifty commits whose history says that the program became 10 % slower with commit `slower`. In truth it
-/// takes 100 µs before and so many afterwards.
+/// A repository of fifty commits whose history claims that the program became 10 % slower with
+/// commit `slower`. In fact it takes 100 µs before and `after` afterwards.
 fn suspicious(slower: usize, after: &str) -> Option<Repository> {
     let repository = Repository::with_program("100")?;
     let text = std::fs::read_to_string(repository.project.path("bench.in")).unwrap();

@@ -1,7 +1,7 @@
-//! Section "Conformance" of docs/reference/protocol.md: one suite, run unchanged for every harness found.
+//! Section "Conformance" of docs/reference/protocol.md: one suite, run unchanged for every harness.
 //!
-//! The benchmarks are in `tests/conformance`, the same ones in every language. A language whose
-//! tools are missing is skipped.
+//! The benchmarks are in `tests/conformance`, the same ones in every language. A language without
+//! tools is skipped.
 
 use super::busy::{eventually, holds};
 use super::harness_driver::{Harness, encoded};
@@ -22,8 +22,8 @@ const AWKWARD: [&str; 7] = [
     "c,d",
 ];
 
-/// Whether the harness owns the loop of benchmark files; one that does not measures them once. What
-/// `ready` offers does not tell, because it may be offered for code only.
+/// Whether the harness owns the loop of benchmark files; one that does not measures them once.
+/// `ready` does not tell, because its capabilities may apply to code only.
 fn is_timed(harness: &Harness) -> bool {
     let ended = harness.converse(&[harness.describe("answer", "")]);
     let benchmarks = ended.all("benchmark");
@@ -278,7 +278,7 @@ fn stops_with_what_it_has(harness: &Harness) {
     };
     let mut pause_ms = 100;
     eventually(1, || {
-        // A busy machine may not let the run begin for longer than that.
+        // A busy machine may delay the start of the run by more than that.
         pause_ms *= 3;
         let begin = Instant::now();
         let mut talk = harness.start();
@@ -340,12 +340,12 @@ fn sleep_of_20_ms(harness: &Harness) -> Result<(), String> {
         cpu_ns < wall_ns / 2.0,
         "{cpu_ns} ns of work in {wall_ns} ns of sleep"
     );
-    // The smallest is the one that others disturbed least.
+    // The smallest is the least disturbed.
     let least = times.iter().copied().fold(f64::INFINITY, f64::min) / 3e6;
     assert!(least >= 20.0, "{least} ms per iteration of 20 ms");
     let whole = ended.only("end").number("elapsed_ns");
     let measured: f64 = times.iter().sum();
-    // Beyond the samples a busy machine may take its time, but not seconds.
+    // Beyond the samples a busy machine may take longer, but not by seconds.
     assert!(
         (measured..measured + 3e9).contains(&whole),
         "{whole} ns in all, {measured} in samples"
@@ -376,7 +376,7 @@ fn records_a_series_with_its_reference_loop(harness: &Harness) {
 
 fn adapts_the_iterations_to_the_time(harness: &Harness) {
     if is_timed(harness) {
-        // Whoever is held up as it looks for the number of iterations takes too few.
+        // A delay while calibrating the number of iterations leads to too few.
         eventually(2, || samples_of_10_ms(harness));
     }
 }
@@ -406,7 +406,7 @@ fn undoes_what_it_prepared_when_the_commands_end(harness: &Harness) {
     }
     let mut pause_ms = 100;
     eventually(1, || {
-        // What a busy machine has not let be prepared until then is not undone.
+        // Whatever a busy machine has not prepared by then needs no cleanup.
         let mut talk = harness.start();
         talk.say(&harness.load("a", "sleeps", "\tvalue.ms=20"));
         talk.say("run\tid=4\tjobs=a\tmode=timed\tsamples=100000\tloop=1\twarmup_ns=0\n");

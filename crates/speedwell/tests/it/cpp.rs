@@ -1,4 +1,4 @@
-//! C++ benchmarks from source file to verdict: compiled, measured, compared; and what goes wrong.
+//! C++ benchmarks from source file to verdict: compiled, measured, compared; and failures.
 
 use super::harness_driver::{compiled, tool};
 use super::project::{Answer, Project, repository};
@@ -20,7 +20,7 @@ SPEEDWELL_BENCHMARK(sum, speedwell::param("n", {100, 1000})) {
 SPEEDWELL_BENCHMARK(absent) { bench.skip("there is no such device"); }
 "#;
 
-/// Little time for each sample: these tests look at what is said, not at how fast anything is.
+/// Short samples: these tests check messages, not speed.
 const QUICK: [&str; 8] = [
     "--samples",
     "2",
@@ -32,7 +32,7 @@ const QUICK: [&str; 8] = [
     "2",
 ];
 
-/// A project with this file; none without a compiler.
+/// A project with this file; `None` without a compiler.
 fn project(file: &str, text: &str) -> Option<Project> {
     tool(&["c++", "g++", "clang++"])?;
     Some(Project::new().with(file, text))
@@ -40,12 +40,12 @@ fn project(file: &str, text: &str) -> Option<Project> {
 
 fn run(project: &Project, words: &[&str]) -> Answer {
     let mut command = project.command(words);
-    // Kept from one execution of the tests to the next: the harness is compiled once for each flag.
+    // Kept between test runs: the harness is compiled once for each flag.
     command.env(
         "XDG_CACHE_HOME",
         concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
     );
-    // What is compiled fastest: these tests compile a lot.
+    // The fastest compilation: these tests compile a lot.
     command.env_remove("CXX").env("CXXFLAGS", "-O0");
     command.output().unwrap().into()
 }
@@ -192,7 +192,8 @@ fn two_programs_of_ones_own_build_are_compared_whatever_their_files_are_called()
     };
     let project = Project::new();
     for name in ["old", "new"] {
-        // A link would tell its real name, and a copy of our own might be refused as busy.
+        // A link would reveal the original name, and a copy by this process might be rejected as
+        // busy.
         let mut copy = std::process::Command::new("cp");
         let copied = copy.arg(&program).arg(project.path(name)).status();
         assert!(copied.unwrap().success());
@@ -276,7 +277,7 @@ fn started_by_hand_a_program_prints_a_table_and_a_hint() {
 
 #[test]
 fn every_kind_of_value_can_be_kept_by_every_compiler() {
-    // A value known to be constant cannot be put where some constraints of `asm` want it.
+    // A constant operand is not allowed by some constraints of `asm`.
     let text = r#"#include <speedwell.hpp>
 struct Big { int numbers[8]; };
 struct Odd { char letters[3]; };

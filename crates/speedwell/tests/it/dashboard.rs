@@ -1,4 +1,4 @@
-//! `speedwell serve` over a project, and a client that knows just enough of HTTP.
+//! `speedwell serve` for a project, and a minimal HTTP client.
 
 use super::project::Project;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,17 +10,16 @@ use std::time::Duration;
 /// Longer than any page takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A dashboard that is being served; it ends with the test.
+/// A running dashboard; dropping it stops it.
 pub struct Dashboard {
     child: Child,
-    /// Reads what it says until it ends.
+    /// Reads its stderr until it exits.
     reader: Option<JoinHandle<String>>,
     pub address: String,
-    /// The path that logs in whoever opens it first; empty where none is printed.
+    /// The one-time login path; empty if none is printed.
     pub key: String,
 }
 
-/// What it answered.
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
@@ -34,12 +33,11 @@ impl Dashboard {
         Dashboard::with(project, &["--port", "0"])
     }
 
-    /// Serves the project with these options.
     pub fn with(project: &Project, options: &[&str]) -> Dashboard {
         Dashboard::of_command(project.command(&[&["serve"], options].concat()), options)
     }
 
-    /// What a command serves.
+    /// Starts a server command.
     pub fn of_command(mut command: Command, options: &[&str]) -> Dashboard {
         let mut child = command
             .stdout(Stdio::null())
@@ -53,7 +51,7 @@ impl Dashboard {
         let place = place.or_else(|| said.split_once("http://"));
         let (_, address) = place.unwrap_or_else(|| panic!("no address: {said}"));
         let address = address.split(['/', ',']).next().unwrap().to_owned();
-        // The key stands in the line behind it, where there is one.
+        // The key, if any, is in the next line.
         if !options.contains(&"--public-url") {
             stderr.read_line(&mut said).unwrap();
         }
@@ -61,7 +59,7 @@ impl Dashboard {
             let key = key.split_whitespace().next().unwrap();
             format!("/login?key={key}")
         });
-        // Whatever else it says must not fill the pipe.
+        // Keep reading, so that the pipe does not fill up.
         let reader = std::thread::spawn(move || {
             let mut rest = Vec::new();
             let _ = stderr.read_to_end(&mut rest);
@@ -75,7 +73,7 @@ impl Dashboard {
         }
     }
 
-    /// The answer to a request with further fields and a form.
+    /// Sends a request with additional header fields and a form.
     pub fn request(&self, method: &str, path: &str, fields: &[(&str, &str)], form: &str) -> Reply {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -91,13 +89,12 @@ impl Dashboard {
         read_reply(stream)
     }
 
-    /// The answer to whoever has this token.
     pub fn with_token(&self, path: &str, token: &str) -> Reply {
         let bearer = format!("Bearer {token}");
         self.request("GET", path, &[("Authorization", &bearer)], "")
     }
 
-    /// A connection over which a request with these lines was sent.
+    /// Opens a connection and sends a request with this request line and host.
     pub fn send(&self, method: &str, path: &str, host: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -109,17 +106,16 @@ impl Dashboard {
         stream
     }
 
-    /// The answer to a request.
+    /// Sends a request and reads the response.
     pub fn ask(&self, method: &str, path: &str, host: &str) -> Reply {
         read_reply(self.send(method, path, host))
     }
 
-    /// The page at a path.
     pub fn get(&self, path: &str) -> Reply {
         self.ask("GET", path, &self.address)
     }
 
-    /// The page at a path, or at the one that this leads to.
+    /// Gets a page, following one redirect.
     pub fn follow(&self, path: &str) -> Reply {
         let reply = self.get(path);
         match reply.field("location") {
@@ -128,13 +124,13 @@ impl Dashboard {
         }
     }
 
-    /// The page at a path, or at the one that this leads to. What takes long, or waits for others, is asked for again as the
-    /// server says.
+    /// Gets a page, following one redirect, and retries as instructed by the server while it is
+    /// busy or computing.
     pub fn patiently(&self, path: &str) -> Reply {
         until_answered(|| self.follow(path))
     }
 
-    /// The same with further fields, and only at the path itself.
+    /// Likewise with additional header fields, without following redirects.
     pub fn patiently_with(&self, path: &str, fields: &[(&str, &str)]) -> Reply {
         until_answered(|| self.request("GET", path, fields, ""))
     }
@@ -149,37 +145,34 @@ impl Dashboard {
             .to_owned()
     }
 
-    /// Interrupts it as Ctrl-C does, and waits for its status.
+    /// Interrupts it like Ctrl-C, and waits for its status.
     pub fn interrupt(mut self) -> Option<i32> {
         self.signal(rustix::process::Signal::INT);
         self.child.wait().unwrap().code()
     }
 
-    /// Interrupts it; everything that it said after it had begun.
+    /// Interrupts it; returns all output after start-up.
     pub fn log(mut self) -> String {
         self.signal(rustix::process::Signal::INT);
         self.child.wait().unwrap();
         self.reader.take().unwrap().join().unwrap()
     }
 
-    /// Waits for its status.
     pub fn wait(mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
 
-    /// Its process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Sends it a signal.
     pub fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).unwrap();
     }
 }
 
-/// Asks again, as the server says, until there is a page.
+/// Retries as instructed by the server until there is a page.
 fn until_answered(ask: impl Fn() -> Reply) -> Reply {
     loop {
         let reply = ask();
@@ -211,14 +204,12 @@ impl Drop for Dashboard {
 }
 
 impl Reply {
-    /// A field of the head.
     pub fn field(&self, name: &str) -> Option<String> {
         let mut fields = self.head.lines().filter_map(|line| line.split_once(": "));
         let found = fields.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
         Some(found.1.trim().to_owned())
     }
 
-    /// The body as JSON.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error} in {self:?}"))

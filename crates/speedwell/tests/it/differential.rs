@@ -1,4 +1,4 @@
-//! The same sessions in a file and on a server: whatever is asked, both give the same answer, byte by byte.
+//! The same sessions in a file and on a server: every query gives the same result, byte by byte.
 
 use crate::arbitrary;
 use crate::back_ends::Place;
@@ -10,10 +10,10 @@ use speedwell_results::formats::json_lines;
 use speedwell_results::store::{PlacedRevision, SessionFilter, Store, StoredPoint};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many sessions; more with `SPEEDWELL_DIFFERENTIAL=2000`.
+/// Number of sessions; override with `SPEEDWELL_DIFFERENTIAL=2000`.
 const SESSIONS: u64 = 200;
 
-/// Asks both the same and returns the answer.
+/// Queries both stores, compares, and returns the result.
 fn both<T: PartialEq + std::fmt::Debug>(
     [file, server]: &mut [Store; 2],
     what: &str,
@@ -24,13 +24,13 @@ fn both<T: PartialEq + std::fmt::Debug>(
     of_file
 }
 
-/// Two empty stores, and what keeps them there.
+/// Two empty stores, and the places that hold them.
 fn stores() -> Option<([Store; 2], [Place; 2])> {
     let places = [Place::file(), Place::server()?];
     Some((places.each_ref().map(Place::open), places))
 }
 
-/// Lists by every filter that a list of sessions has.
+/// Lists sessions by every filter.
 fn lists(stores: &mut [Store; 2]) {
     let all = SessionFilter::default();
     let of_branch = |name: &str| SessionFilter {
@@ -112,7 +112,7 @@ fn sessions_lists_and_exports_are_the_same() {
     ] {
         let reference = reference.parse().unwrap();
         let told = both(&mut stores, &format!("{reference}"), |store| {
-            // The name of the place is the only difference.
+            // Only the name of the place differs.
             let found = store.find(&reference).map_err(|error| error.to_string());
             found.map_err(|words| words.split(" holds ").last().unwrap().to_owned())
         });
@@ -122,7 +122,7 @@ fn sessions_lists_and_exports_are_the_same() {
     }
 }
 
-/// Pages of a project, as programs read them.
+/// Pages of a project in JSON.
 const PAGES: [&str; 21] = [
     "index.json",
     "sessions.json",
@@ -147,13 +147,13 @@ const PAGES: [&str; 21] = [
     "nothing.json",
 ];
 
-/// What every page says to programs.
+/// Compares every page in JSON.
 #[test]
 fn every_page_says_the_same() {
     pages_of(30, 30);
 }
 
-/// The same of 2,000 sessions, with the pages of each.
+/// Likewise with 2,000 sessions and the pages of each.
 ///
 /// `cargo test -p speedwell --features postgres --test it -- --ignored every_page_of_two_thousand_sessions`
 #[test]
@@ -162,13 +162,13 @@ fn every_page_of_two_thousand_sessions_says_the_same() {
     pages_of(2000, 1);
 }
 
-/// Clients that look at pages at the same time.
+/// Number of clients that request pages at the same time.
 const CLIENTS: usize = 4;
 
-/// Lists of sessions have fifty of them: each is in two.
+/// Lists show fifty sessions: each session is in two of them.
 const LISTED: usize = 25;
 
-/// Pages of so many sessions, and those of every so many of them.
+/// Compares the pages of a project with this many sessions, and those of every `step`th session.
 fn pages_of(sessions: u32, step: usize) {
     let Some((mut stores, places)) = stores() else {
         return;
@@ -177,7 +177,7 @@ fn pages_of(sessions: u32, step: usize) {
         let numbers = (0..sessions).map(|commit| push(store, commit));
         numbers.collect::<Vec<i64>>()
     });
-    // A server would bring them in itself, in the background and some at a time.
+    // A server would summarize them in the background, some at a time.
     at_once(&mut stores, "points", |store| {
         speedwell_measure::history::summarise(store, usize::MAX).unwrap()
     });
@@ -201,7 +201,7 @@ fn pages_of(sessions: u32, step: usize) {
         .chain(lists_of(sessions, step))
         .chain((0..sessions).step_by(step).flat_map(own_pages))
         .collect();
-    // Whoever is first takes the next.
+    // Each client takes the next page.
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..CLIENTS {
@@ -218,7 +218,7 @@ fn pages_of(sessions: u32, step: usize) {
     });
 }
 
-/// Asks both the same at the same time and returns the answer.
+/// Queries both stores at the same time, compares, and returns the result.
 fn at_once<T: PartialEq + std::fmt::Debug + Send>(
     [file, server]: &mut [Store; 2],
     what: &str,
@@ -232,10 +232,10 @@ fn at_once<T: PartialEq + std::fmt::Debug + Send>(
     of_file
 }
 
-/// Enters the session of a commit; gives its number.
+/// Adds the session of a commit; returns its number.
 fn push(store: &mut Store, commit: u32) -> i64 {
     let mut session = session_of(commit);
-    // What is made up of a load is none that a page could show.
+    // A random load is not a valid one that a page could show.
     session.runs.iter_mut().for_each(|run| run.load = None);
     let number = store.insert(&session).unwrap();
     if commit == 7 {
@@ -244,13 +244,13 @@ fn push(store: &mut Store, commit: u32) -> i64 {
     number
 }
 
-/// Lists that have every session; with a step, some of them.
+/// Lists that include every session; with a step, some of them.
 fn lists_of(sessions: u32, step: usize) -> impl Iterator<Item = String> {
     let numbers = (1..=sessions).step_by(step.max(LISTED));
     numbers.map(|number| format!("sessions.json?before={number}"))
 }
 
-/// The pages of the session of a commit alone, by its id, and compared with the one before.
+/// The pages of a commit's session: by its id, and compared with the previous one.
 fn own_pages(commit: u32) -> [String; 3] {
     let id = session_of(commit).id;
     let (base, number) = (commit.max(1), commit + 1);
@@ -261,7 +261,7 @@ fn own_pages(commit: u32) -> [String; 3] {
     ]
 }
 
-/// The status and the words of a page, without what the project is called.
+/// The status and text of a page, without the project's name.
 fn said(dashboard: &Dashboard, name: &str, page: &str) -> (u16, String) {
     let reply = dashboard.patiently(&format!("/{name}/{page}"));
     let names = [
@@ -274,7 +274,7 @@ fn said(dashboard: &Dashboard, name: &str, page: &str) -> (u16, String) {
     (reply.status, body)
 }
 
-/// A session of a commit, whose figures fall from the 20th on.
+/// A session of a commit, with figures that fall from the 20th on.
 fn session_of(commit: u32) -> Session {
     let mut session = arbitrary::session(u64::from(commit));
     session.state = State::Complete;
@@ -285,10 +285,10 @@ fn session_of(commit: u32) -> Session {
         committed_unix_ms: Some(i64::from(commit) * 1000),
         ..Origin::default()
     });
-    // Cases made up at random are seldom the same; this one is in every session, so that it has a course.
+    // Random cases rarely coincide; this one is in every session, so that it has a trend.
     session.runs[0].case = Case::new("group/shared", Vec::new()).into();
     for (run, value) in session.runs.iter_mut().zip(1..) {
-        // Sums of figures made up at random do not fit.
+        // Sums of random figures would be inconsistent.
         (run.usage, run.surroundings) = (None, None);
         run.wall_ns = 1_000_000;
         for sample in &mut run.samples {
@@ -302,10 +302,11 @@ fn session_of(commit: u32) -> Session {
     session
 }
 
-/// A point with its place on the line and its machine.
+/// A point with its revision and its machine.
 type Known = (StoredPoint, Option<PlacedRevision>, Machine);
 
-/// The points of every series. Numbers of series and revisions are a back end's own, so names stand in their place.
+/// The points of every series. Numbers of series and revisions depend on the back end, so names
+/// replace them.
 fn points(store: &mut Store) -> Vec<(String, Vec<Known>)> {
     let series = store.series().unwrap();
     let points = |number: i64| -> Vec<Known> {
@@ -406,7 +407,7 @@ fn points_lines_and_changes_are_the_same() {
     changes(&mut stores);
 }
 
-/// The circumstances of all sessions at once are those of each.
+/// The circumstances of all sessions at once equal those of each.
 fn circumstances(stores: &mut [Store; 2]) {
     let numbers: Vec<i64> = (1..=50).collect();
     let sets = both(stores, "circumstances of all", |store| {

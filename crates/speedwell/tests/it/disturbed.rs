@@ -1,14 +1,14 @@
-//! Runs that the kernel calls disturbed, from the command line.
+//! Disturbed runs by kernel counters, from the command line.
 
 use super::project::{Answer, Project};
 use serde_json::Value;
 
-/// Either side is pushed off its processor now and then, and slower when it is.
+/// Either side is preempted now and then, and slower when it is.
 const NOW_AND_THEN: &str = "case k=1\n\
     old 100~10 80~90|101~3 102~20 99~0 101~8 100~10 99~7 102~1\n\
     new 110~10 111~3 110~4 70~99|85~70|109~5 110~6 111~2 109~9 110~0\n";
 
-/// One side alone is, again and again.
+/// Only one side is preempted, repeatedly.
 const ONE_SIDE: &str = "case k=1\nold 100~10 101~4\nnew 110~80|90~80|95~80 111~80|112~0\n";
 
 const RULE: &str = "involuntary>50/s";
@@ -32,7 +32,7 @@ fn measure(project: &Project, words: &[&str]) -> Answer {
     project.run(&all)
 }
 
-/// The runs of the last session as they are exported.
+/// The runs of the last session, as exported.
 fn runs(project: &Project) -> Vec<Value> {
     let exported = project.run(&["report", "@latest", "--export", "jsonl"]);
     let lines = exported.expect_status(0).stdout;

@@ -1,8 +1,8 @@
-//! Commands shown in the documentation work as they stand.
+//! Executes the commands shown in the documentation.
 //!
-//! In a block marked `console`, every line that begins with `$ ` is executed, in order, in one project
-//! that holds the example benchmarks and two Node.js programs. A comment with `status N` at its end
-//! names a status that is fine besides 0.
+//! In a block marked `console`, every line that begins with `$ ` is executed, in order, in one
+//! project that holds the example benchmarks and two Node.js programs. A comment that ends with
+//! `status N` allows another status than 0.
 
 use super::back_ends::Place;
 use super::busy::wait_until;
@@ -122,7 +122,7 @@ fn the_page_on_imports_can_be_followed() {
     follow("docs/guide/import.md", 5, &project);
 }
 
-/// The first block in this language.
+/// Returns the first code block in this language.
 fn first_block(page: &str, language: &str) -> String {
     let text = std::fs::read_to_string(repository().join(page)).unwrap();
     let (_, rest) = text.split_once(&format!("```{language}\n")).unwrap();
@@ -135,7 +135,7 @@ fn the_page_on_several_machines_can_be_followed() {
         Ok(sshd) => sshd,
         Err(why) => return eprintln!("skipped: {why}"),
     };
-    // The file is that of the page, but for where the hosts are and where their folder is: they are this host.
+    // The file of the page, except that the hosts and their folder are on this machine.
     let file = format!(
         "folder = \"{}\"\nssh_config = \"{}\"\n{}",
         sshd.folder().display(),
@@ -146,14 +146,14 @@ fn the_page_on_several_machines_can_be_followed() {
     follow("docs/guide/fleet.md", 3, &project);
 }
 
-/// Code shown on a page stands in an example, so that it is executed as well.
+/// Code shown on a page is part of an example, so that it is executed as well.
 #[test]
 fn the_page_on_the_server_can_be_followed() {
     follow("docs/guide/server.md", 6, &Project::new());
 }
 
-/// The page leads from nothing to a comment on a pull request. Only the addresses differ from those that are printed: they are
-/// those of a database, a made-up forge and a port of this test.
+/// The page leads from nothing to a comment on a pull request. Only the addresses are replaced, by
+/// those of a database, a fake forge and a port of this test.
 #[test]
 fn a_newcomer_gets_a_comment_on_a_pull_request() {
     let Some(place) = Place::server() else { return };
@@ -242,8 +242,9 @@ fn code_on_the_pages_is_that_of_the_examples() {
     }
 }
 
-/// The command with two runs a side, if it measures: as it is printed it goes on until there is a verdict, and here it
-/// matters that it can be executed. A gate has no verdict then, and lets everything pass. One-liners have short samples.
+/// Limits a measuring command to two runs a side: as printed it would measure until there is a
+/// verdict, and here only its execution matters. A gate then has no verdict, and passes. One-liners
+/// get short samples.
 fn shortened(command: &str) -> String {
     let measures = ["speedwell run ", "speedwell compare ", "speedwell eval "]
         .iter()
@@ -266,7 +267,7 @@ fn shortened(command: &str) -> String {
     if command.starts_with("speedwell eval ") && !kept.contains(&"-t") {
         kept.extend(["-t", "20ms"]);
     }
-    // A gate is refused where its runs could not decide.
+    // A gate is rejected if its runs could not decide.
     let runs = if kept.contains(&"--fail-on") { 6 } else { 2 };
     format!("{} --runs {runs} #{comment}", kept.join(" "))
 }
@@ -350,7 +351,7 @@ fn every_command_and_option_named_in_the_readme_exists() {
             if commands.contains(&word) {
                 seen += 1;
             }
-            // The words behind `as TOOL` are those of another tool's grammar.
+            // Arguments after `as TOOL` follow the other tool's grammar.
             if word == "as" {
                 continue;
             }

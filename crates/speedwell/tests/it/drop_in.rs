@@ -1,4 +1,4 @@
-//! Drives a drop-in without a process: words and bytes in, bytes and a status out.
+//! Runs a drop-in in-process: arguments and bytes in, bytes and a status out.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use speedwell_compat::{self as compat, Console};
@@ -11,7 +11,6 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// A recorded output of an original.
 pub fn golden(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/golden/node-core")
@@ -19,7 +18,7 @@ pub fn golden(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A drop-in about to be called.
+/// A drop-in call under construction.
 pub struct DropIn {
     tool: &'static str,
     arguments: Vec<String>,
@@ -30,18 +29,17 @@ pub struct DropIn {
     terminal: Option<Screen>,
 }
 
-/// What came of a call.
 #[derive(Debug)]
 pub struct Outcome {
     pub status: i32,
     pub stdout: String,
     pub stderr: String,
-    /// What was to be measured, if anything was.
+    /// What was to be measured, if anything.
     pub request: Option<ScriptsRequest>,
 }
 
 impl Outcome {
-    /// The names of the scripts that were asked for.
+    /// The names of the requested scripts.
     pub fn scripts(&self) -> Vec<&str> {
         let request = self.request.as_ref().unwrap();
         request
@@ -52,7 +50,7 @@ impl Outcome {
     }
 }
 
-/// What measures in a test.
+/// A stand-in for measuring.
 pub type Script = Box<dyn FnMut(&ScriptsRequest, &mut dyn Observer) -> anyhow::Result<()>>;
 
 impl DropIn {
@@ -134,7 +132,7 @@ impl DropIn {
     }
 }
 
-/// A terminal that remembers what was shown.
+/// A terminal that records what was shown.
 #[derive(Clone, Default)]
 pub struct Screen(Arc<Mutex<Vec<u8>>>);
 
@@ -154,7 +152,7 @@ impl std::io::Write for Screen {
     }
 }
 
-/// A benchmark folder with these scripts, each `group/name.js`.
+/// Creates a benchmark folder with these scripts, each `group/name.js`.
 pub fn benchmark_folder(scripts: &[&str]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("common.js"), "").unwrap();
@@ -166,7 +164,6 @@ pub fn benchmark_folder(scripts: &[&str]) -> tempfile::TempDir {
     folder
 }
 
-/// One result of a case.
 pub fn result(case: &Case, variant: &str, slot: u32, rate: f64, elapsed_ns: u64) -> Run {
     Run {
         case: Arc::new(case.clone()),
@@ -191,7 +188,7 @@ pub fn result(case: &Case, variant: &str, slot: u32, rate: f64, elapsed_ns: u64)
     }
 }
 
-/// Tells a follower about a whole session: the plan, then each step, then the end.
+/// Sends a whole session to an observer: the plan, then each step, then the end.
 pub fn play(
     follower: &mut dyn Observer,
     planned: &[(&str, usize)],
@@ -225,14 +222,13 @@ pub fn play(
     follower.observe(&Event::Finished { interrupted: false })
 }
 
-/// One step of a session.
 #[derive(Clone)]
 pub enum Step {
     Result(Run),
     Failure(Failure),
 }
 
-/// The scripts of the usual benchmark folder, and what must not be taken for one.
+/// The scripts of the default benchmark folder, and files that must not be taken for one.
 pub const SCRIPTS: &[&str] = &[
     "fixtures/alice.html",
     "napi/string/index.js",
@@ -244,7 +240,7 @@ pub const SCRIPTS: &[&str] = &[
     "zz/kill.js",
 ];
 
-/// Calls a drop-in in the usual benchmark folder, where nothing is measured.
+/// Calls a drop-in in the default benchmark folder, where nothing is measured.
 pub fn call(tool: &'static str, arguments: &str) -> Outcome {
     let folder = benchmark_folder(SCRIPTS);
     DropIn::new(tool, arguments).directory(folder.path()).run()
@@ -256,7 +252,7 @@ pub fn recorded(name: &str) -> Vec<Step> {
     sessions[0].runs.iter().cloned().map(Step::Result).collect()
 }
 
-/// A step that gave nothing: finding out about a script, or one of its cases.
+/// A failed step: describing a script, or running one of its cases.
 pub fn failure(benchmark: &str, case: Option<&str>, cause: Cause) -> Step {
     Step::Failure(Failure {
         step: if case.is_some() {
@@ -274,7 +270,6 @@ pub fn failure(benchmark: &str, case: Option<&str>, cause: Cause) -> Step {
     })
 }
 
-/// A case by its id.
 pub fn case(id: &str) -> Case {
     Case::parse(id).unwrap()
 }

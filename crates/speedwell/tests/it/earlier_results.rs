@@ -1,5 +1,5 @@
-//! Results that version 0.1.0 stored stay readable: one session of every kind (`made-by.sh` says how), its lossless
-//! export, and its report as that version gave it.
+//! Results stored by version 0.1.0 stay readable: one session of every kind (made by `made-by.sh`),
+//! its lossless export, and its report as rendered by that version.
 
 use super::project::{Project, repository};
 use serde_json::Value;
@@ -14,14 +14,14 @@ fn golden(name: &str) -> PathBuf {
     repository().join(folder).join(name)
 }
 
-/// A project whose store is that of the earlier version.
+/// A project with the store of the earlier version.
 fn project() -> Project {
     let project = Project::new();
     std::fs::copy(golden("results.db"), project.path(".speedwell/results.db")).unwrap();
     project
 }
 
-/// What every session says of itself, losslessly; its number in the store is no part of it.
+/// The lossless export of every session, without its number in the store.
 fn sessions(project: &Project) -> Vec<Value> {
     let export = |number| {
         let name = format!("@{number}");
@@ -56,7 +56,7 @@ fn exported_sessions_are_read_without_loss() {
 #[test]
 fn every_kind_of_session_is_reported_as_before() {
     let project = project();
-    // The report of 11, a sweep of loads, is long and made as that of 9.
+    // The report of 11, a sweep of loads, is long, and covered by that of 9.
     for number in (1..=SESSIONS).filter(|number| *number != 11) {
         let name = format!("@{number}");
         let answer = project.run(&["report", &name, "--format", "json"]);
@@ -64,7 +64,7 @@ fn every_kind_of_session_is_reported_as_before() {
         let mut expected: Value =
             serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
         let mut found = answer.json();
-        // Remarks on the method may be put in other words; they are no finding.
+        // Notes on the method may be reworded; they are not results.
         for report in [&mut found, &mut expected] {
             report.as_object_mut().unwrap().remove("notes");
         }
@@ -96,7 +96,8 @@ fn an_interrupted_session_is_completed() {
     );
 }
 
-/// Whoever is killed while the tables are brought up to date leaves the old ones or the new ones, and nothing between.
+/// A process killed during the migration leaves the old tables or the new ones, and nothing
+/// between.
 #[test]
 fn a_store_is_brought_up_to_date_as_a_whole_or_not_at_all() {
     let version = |project: &Project| -> i64 {
@@ -118,7 +119,7 @@ fn a_store_is_brought_up_to_date_as_a_whole_or_not_at_all() {
             .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        // A write shows that it has begun; from there on, every moment is as good as any other.
+        // The first write shows that the migration has started; from there on, any moment will do.
         let wal = project.path(".speedwell/results.db-wal");
         while !wal.exists() && child.try_wait().unwrap().is_none() {
             std::thread::yield_now();

@@ -1,6 +1,8 @@
-//! Mistakes that are found before anything is measured, so that no measuring is in vain and no file is lost.
+//! Mistakes that are detected before anything is measured, so that no time is wasted and no file is
+//! lost.
 
 use super::project::{Answer, Project, node};
+use super::repository::{BENCH, Repository};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -13,7 +15,6 @@ fn project() -> Project {
     Project::new().with("g/one.fake", ONE_CASE)
 }
 
-/// Asserts that no session was kept.
 #[track_caller]
 fn expect_nothing_measured(project: &Project) {
     assert_eq!(project.stored_runs(), 0);
@@ -178,7 +179,7 @@ fn a_baseline_among_results_must_exist_and_is_put_first() {
 
 #[test]
 fn a_program_that_cannot_start_is_refused_before_the_runs_of_the_other_side() {
-    // As pyenv's shims answer for a version that is not installed.
+    // This is how pyenv's shims respond for a version that is not installed.
     let shim = "#!/bin/sh\necho 'python: command not found' >&2\nexit 127\n";
     let project = Project::new()
         .with(
@@ -241,7 +242,7 @@ fn processors_that_are_not_there_are_refused() {
     expect_nothing_measured(&project);
 }
 
-/// The content of a file before and after a command that must be refused because of `why`.
+/// Asserts that a command is rejected because of `why` and leaves a file unchanged.
 #[track_caller]
 fn expect_kept(project: &Project, file: &str, words: &[&str], why: &[&str]) {
     let read = || std::fs::read(project.path(file)).unwrap();
@@ -382,7 +383,7 @@ fn a_benchmark_that_is_edited_while_it_is_measured_has_no_more_runs() {
     if node().is_none() {
         return;
     }
-    // Every run edits the file, or a module of the project that it requires.
+    // Every run edits the file, or a project module that it requires.
     let script = |edited: &str| {
         format!(
             "const {{ createBenchmark }} = require('speedwell');\nrequire('../lib/work');\n\
@@ -460,4 +461,136 @@ fn ctrl_c_before_the_first_run_is_an_interruption() {
         answer.expect_stderr(&["interrupted before anything was measured"]);
         expect_nothing_measured(&project);
     }
+}
+
+/// The result of a program of google/benchmark.
+const GOOGLE: &str = r#"{"context": {"num_cpus": 2}, "benchmarks": [{"name": "BM_a", "run_name": "BM_a",
+"run_type": "iteration", "iterations": 10, "real_time": 5.0, "cpu_time": 5.0, "time_unit": "ns"}]}"#;
+
+#[test]
+fn drop_ins_never_replace_what_they_read() {
+    let google = "#!/bin/sh\n: > started\n";
+    let project = Project::new()
+        .with("old.json", GOOGLE)
+        .with("new.json", GOOGLE)
+        .with("body", "a=1")
+        .with_program("bench", google);
+    std::os::unix::fs::symlink("old.json", project.path("link.json")).unwrap();
+    let replaced = ["would replace", "which is read"];
+    for dump in ["old.json", "./new.json", "link.json"] {
+        let words = [
+            "as",
+            "compare.py",
+            "-d",
+            dump,
+            "benchmarks",
+            "old.json",
+            "new.json",
+        ];
+        expect_kept(&project, dump, &words, &replaced);
+    }
+    let measured = [
+        "as",
+        "compare.py",
+        "-d",
+        "bench",
+        "benchmarks",
+        "./bench",
+        "old.json",
+    ];
+    expect_kept(&project, "bench", &measured, &replaced);
+    let out = "--benchmark_out=old.json";
+    let words = ["as", "compare.py", "benchmarks", "./bench", "old.json", out];
+    expect_kept(&project, "old.json", &words, &replaced);
+    let words = [
+        "as",
+        "compare.py",
+        "-d",
+        "x.json",
+        "benchmarks",
+        "./bench",
+        "old.json",
+        "--benchmark_out=x.json",
+    ];
+    let both = ["would be written to one file"];
+    project.run(&words).expect_status(2).expect_stderr(&both);
+    let url = "http://127.0.0.1:1/";
+    for option in ["-e", "-g"] {
+        let words = [
+            "as",
+            "ab",
+            "-n",
+            "1",
+            "-p",
+            "body",
+            "-T",
+            "text/plain",
+            option,
+            "body",
+            url,
+        ];
+        expect_kept(&project, "body", &words, &replaced);
+    }
+    let words = ["as", "ab", "-n", "1", "-e", "x", "-g", "./x", url];
+    project.run(&words).expect_status(2).expect_stderr(&both);
+    assert!(!project.path("started").exists() && !project.path("x").exists());
+    let words = [
+        "as",
+        "compare.py",
+        "-d",
+        "x.json",
+        "benchmarks",
+        "old.json",
+        "new.json",
+    ];
+    for _ in 0..2 {
+        project.run(&words).expect_status(0);
+    }
+}
+
+#[test]
+fn a_program_built_in_a_worktree_that_changes_while_it_is_measured_has_no_more_runs() {
+    let Some(repository) = Repository::with_program("100") else {
+        return;
+    };
+    // Each run of the second revision edits the program that was built.
+    let program = std::fs::read_to_string(repository.project.path("bench.in")).unwrap();
+    let edited = program.replace("echo \"chatter", "echo '# more' >> \"$0\"\necho \"chatter");
+    assert_ne!(edited, program);
+    let repository = repository
+        .with("bench.in", &edited)
+        .committed("edits itself");
+    let words = [
+        &[
+            "compare",
+            "--old",
+            "rev:HEAD~1",
+            "--new",
+            "rev:HEAD",
+            "--runs",
+            "4",
+            "-f",
+            "copy/8",
+        ],
+        &BENCH[..],
+    ];
+    let answer = repository.run(&words.concat()).expect_status(2);
+    let words: Vec<&str> = answer.stdout.split_whitespace().collect();
+    let why = "bench' was changed while it was measured: later runs would be of other code";
+    assert!(words.join(" ").contains(why), "{answer:#?}");
+    let data = repository.run(&["report", "--export", "jsonl"]).stdout;
+    let runs: Vec<serde_json::Value> = data
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|line: &serde_json::Value| !line["run"].is_null())
+        .collect();
+    let variants: Vec<&str> = runs
+        .iter()
+        .map(|line| line["run"]["variant"].as_str().unwrap())
+        .collect();
+    let of_second = variants
+        .iter()
+        .filter(|name| name.starts_with("HEAD ("))
+        .count();
+    assert_eq!((variants.len(), of_second), (5, 1), "{variants:?}");
 }

@@ -1,4 +1,4 @@
-//! What a session and the doctor learn about this very machine.
+//! What a session and the doctor detect about this machine.
 
 use speedwell_environment::{State, capture, checks, free_disk, program_version};
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ fn the_processors_counted_are_those_that_a_child_would_see() {
         .parse()
         .unwrap();
     let captured = capture(&[]);
-    // A time limit lowers our count only.
+    // A CPU quota lowers only our count.
     if captured.facts.contains_key("cpu_quota") {
         assert!(captured.cpus.unwrap() <= seen)
     } else {

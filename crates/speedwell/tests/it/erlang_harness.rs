@@ -1,4 +1,5 @@
-//! Starts the harness of Erlang and Elixir without Speedwell: compiled when its sources have changed.
+//! Starts the harness of Erlang and Elixir without Speedwell; compiles it when its sources have
+//! changed.
 
 use super::harness_driver::tool;
 use super::project::{is_current, repository};
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The words that start it for `erlang` or `elixir`; none if tools are missing.
+/// The command line that starts it for `erlang` or `elixir`; `None` if tools are missing.
 pub fn words(language: &str) -> Option<Vec<String>> {
     let erl = tool(&["erl"])?;
     let compiler = tool(&["erlc"])?;
@@ -27,7 +28,7 @@ pub fn words(language: &str) -> Option<Vec<String>> {
 fn compiled(compiler: &str) -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        // Nothing clears up behind a static, so it lies where Cargo keeps such things.
+        // A static is never dropped, so the folder is in Cargo's directory for temporary files.
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("erlang");
         std::fs::create_dir_all(&folder).unwrap();
         let sources = repository().join("harness/erlang/src");
@@ -48,7 +49,7 @@ fn compiled(compiler: &str) -> &'static Path {
     })
 }
 
-/// The folder of Elixir's own modules, found from its program.
+/// The folder of Elixir's own modules, located from its program.
 fn elixir() -> Option<PathBuf> {
     let program = tool(&["elixir"])?;
     let path = std::env::var_os("PATH").unwrap_or_default();

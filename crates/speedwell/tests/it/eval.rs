@@ -1,4 +1,4 @@
-//! `speedwell eval`, told with commands of a shell, which every machine has.
+//! `speedwell eval`, with shell commands, which every machine has.
 
 use super::busy::{eventually, holds};
 use super::harness_driver::tool;
@@ -24,8 +24,8 @@ fn a_command_is_timed_in_processes_of_its_own() {
         assert!(median_ms >= 20.0, "{answer:#?}");
         let per_s = code["throughput"].as_f64().unwrap();
         let time_ms = code["time_ns"].as_f64().unwrap() / 1e6;
-        // Starting a process takes a while, more on a busy machine. Both figures are medians over the runs, so they
-        // tell the same only where most runs do.
+        // Starting a process takes a while, more on a busy machine. Both figures are medians over
+        // the runs, so they agree only if most runs do.
         let same = per_s * time_ms / 1000.0;
         holds(median_ms < 60.0 && (same - 1.0).abs() < 0.1, || {
             code.to_string()
@@ -65,8 +65,8 @@ fn commands_are_compared_and_the_first_is_the_baseline() {
             .expect_stdout(&["Each snippet by itself"]);
         let at = |text: &str| answer.stdout.rfind(text).unwrap();
         assert!(at("\nsleep 0.005 ") < at("\nsleep 0.05 "), "{answer:#?}");
-        // The verdict came at the first look: a difference as large needs no more runs, unless the machine stopped
-        // during the quick ones.
+        // The verdict came at the first look: so large a difference needs no more runs, unless the
+        // machine stalled during the quick ones.
         let all = ["sleep 0.05 is slower than sleep 0.005", "8 runs a side"];
         let is_told = all.iter().all(|text| answer.stdout.contains(text));
         holds(is_told, || answer.stdout)
@@ -170,7 +170,7 @@ fn what_prepares_an_execution_is_not_in_its_time() {
         "-i",
         "5",
     ];
-    // With what prepares it, it would be 100 ms and more every time.
+    // Including its preparation, it would be 100 ms and more every time.
     eventually(1, || {
         let answer = project.run(&[&["eval", "sh"], &words[..]].concat());
         let code = answer.expect_status(0).json();
@@ -187,7 +187,7 @@ fn hooks_that_fail_are_told_by_their_name() {
             .expect_status(2)
             .expect_stdout(&[&format!("failed in {stage}: "), "exited with status 4"]);
     }
-    // What was measured before is kept.
+    // Earlier measurements are kept.
     eval(&project, &["true", "--done", "exit 5"])
         .expect_status(2)
         .expect_stdout(&[
@@ -202,7 +202,7 @@ fn hooks_that_fail_are_told_by_their_name() {
 fn a_command_that_never_ends_is_ended_with_all_it_started() {
     let project = Project::new();
     let begin = Instant::now();
-    // A time that no other process sleeps for.
+    // A duration that no other process sleeps for.
     let time = format!("86398.{}", std::process::id());
     let sleep = format!("sleep {time} & sleep {time}; wait");
     project
@@ -239,7 +239,8 @@ fn codes_in_one_process_take_turns_or_work_at_the_same_time() {
 fn a_search_finds_how_many_workers_a_lock_lets_through() {
     let project = Project::new();
     let lock = project.path("lock");
-    // Whatever the number of workers, one holds the lock, for 50 ms; another may start meanwhile, on a busy machine as well.
+    // For any number of workers, one holds the lock, for 50 ms; another may start meanwhile, also
+    // on a busy machine.
     let code = format!("flock {} sleep 0.05", lock.display());
     let words = [
         "-c",
@@ -256,7 +257,7 @@ fn a_search_finds_how_many_workers_a_lock_lets_through() {
     if tool(&["flock"]).is_none() {
         return;
     }
-    // Where the machine stops during a pass, the next one may look better.
+    // If the machine stalls during a pass, the next one may look better.
     eventually(1, || {
         let answer = project.run(&[&["eval", "sh", &code], &words[..]].concat());
         let found = answer.expect_status(0).json();
@@ -301,7 +302,7 @@ fn watching_is_a_line_for_every_window() {
         lines[0].contains("rate") && lines[0].contains("rss"),
         "{answer:#?}"
     );
-    // A busy machine may let a window go by without the end of an iteration.
+    // On a busy machine no iteration may end within a window.
     eventually(1, || {
         let answer = project.run(&[&words[..], &["--format", "json"]].concat());
         let lines = answer.expect_status(0).stdout;
@@ -443,7 +444,8 @@ fn a_session_with_parameters_is_resumed_where_it_was_interrupted() {
     let project = Project::new();
     let (log, go) = (project.path("log"), project.path("go"));
     let (log, go) = (log.display(), go.display());
-    // The fifth execution is the user's Ctrl-C: it goes to the parent of the harness that executes the command.
+    // The fifth execution emulates the user's Ctrl-C: it signals the parent of the harness that
+    // executes the command.
     let command = format!(
         "echo {{n}} >> {log}; [ -e {go} ] || [ $(wc -l < {log}) -lt 5 ] || \
          kill -INT $(sed -n 's/^PPid:.//p' /proc/$PPID/status)"
@@ -462,7 +464,7 @@ fn a_session_with_parameters_is_resumed_where_it_was_interrupted() {
         .collect();
     assert_eq!(runs, [4, 4, 4]);
     let log = std::fs::read_to_string(project.path("log")).unwrap();
-    // What was interrupted is executed again, and nothing else.
+    // Only the interrupted run is executed again.
     assert!((12..=13).contains(&log.lines().count()), "{log}");
 }
 
@@ -506,7 +508,7 @@ fn processor_time_without_the_shell_is_more_than_nothing_or_no_figure() {
         .expect("a long loop is told from its shell");
     let whole = codes[1]["user_ns"].as_f64().unwrap() + codes[1]["system_ns"].as_f64().unwrap();
     assert!(own < whole, "{codes:?}");
-    // A ratio to something that is no longer than its shell would be endless.
+    // A ratio to something that takes no longer than its shell would be unbounded.
     let [row] = json["changes"].as_array().unwrap().as_slice() else {
         panic!("{json}");
     };

@@ -1,5 +1,7 @@
-//! What `speedwell eval` says: figures that can be, names, lines that repeat a failure, and how little `-q` leaves.
+//! Output of `speedwell eval`: plausible figures, names, lines that repeat a failure, and what `-q`
+//! leaves.
 
+use super::harness_driver::tool;
 use super::project::Project;
 
 #[test]
@@ -26,7 +28,7 @@ fn commands_that_cost_no_more_than_the_shell_have_times_and_are_compared() {
     for (at, name) in ["true", "echo $((1+2))"].into_iter().enumerate() {
         let code = &found["codes"][at];
         assert_eq!(code["code"], name);
-        // Both were executed by the shell, whose own time is in all of these.
+        // Both were executed by the shell, whose time is included.
         for figure in [
             "time_median_ns",
             "time_p5_ns",
@@ -68,7 +70,7 @@ fn a_session_is_resumed_without_its_code() {
         "eval", "sh", "true", "--runs", "2", "-i", "1", "-n", "1", "-w", "0",
     ];
     project.run(&words).expect_status(0);
-    // It is found, and its plan is read; there is nothing left to do.
+    // The session is found and its plan is read; nothing is left to do.
     let resumed = project.run(&["eval", "--resume", "@latest"]);
     resumed
         .expect_status(2)
@@ -110,9 +112,43 @@ fn a_code_of_several_lines_has_one_in_sentences_and_tables_and_quiet_is_the_answ
         lines.len() == 1 && lines[0].starts_with("true true: "),
         "{quiet:#?}"
     );
-    // A busy machine is still warned of.
+    // A busy machine still causes a warning.
     assert!(
         quiet.stderr.lines().all(|l| l.starts_with("warning: ")),
         "{quiet:#?}"
     );
+}
+
+#[test]
+fn only_code_that_a_compiler_can_leave_out_is_called_folded() {
+    for (program, code, is_folded) in [
+        (
+            "python3",
+            &[
+                "python",
+                "lambda s, previous: previous + 1",
+                "--init-worker",
+                "0",
+            ][..],
+            false,
+        ),
+        ("python3", &["python", "2 ** 10"], true),
+        (
+            "node",
+            &["node", "state.n++", "--init-worker", "({ n: 0 })"],
+            false,
+        ),
+        ("node", &["node", "Math.sqrt(2)"], true),
+    ] {
+        if tool(&[program]).is_none() {
+            continue;
+        }
+        let short = ["--runs", "2", "-n", "2", "-t", "20ms"];
+        for shared in [&[][..], &["--shared"]] {
+            let words = [&["eval"], code, &short, shared].concat();
+            let answer = Project::new().run(&words).expect_status(0);
+            let said = [&answer.stdout[..], &answer.stderr].concat();
+            assert_eq!(said.contains("folded away"), is_folded, "{words:?}: {said}");
+        }
+    }
 }

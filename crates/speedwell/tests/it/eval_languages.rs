@@ -1,21 +1,21 @@
-//! `speedwell eval` in every language that is there: each mode once, and what goes wrong.
+//! `speedwell eval` in every installed language: each mode once, and failures.
 
 use super::busy::{eventually, holds};
 use super::harness_driver::tool;
 use super::project::Project;
 use serde_json::Value;
 
-/// Texts of one language.
+/// Test snippets of one language.
 struct Language {
     word: &'static str,
     tools: &'static [&'static str],
-    /// Something that costs a little.
+    /// Something that takes a little time.
     plain: &'static str,
     /// A sleep of 10 ms.
     sleep: &'static str,
-    /// What no compiler takes, and a word of its complaint.
+    /// Code that does not compile, and a word of the error message.
     wrong: (&'static str, &'static str),
-    /// An iteration that fails, and a word of its complaint; none where that ends the process by a signal.
+    /// A failing iteration, and a word of the error message; `None` if a signal ends the process.
     fails: Option<(&'static str, &'static str)>,
 }
 
@@ -94,7 +94,7 @@ const LANGUAGES: [Language; 9] = [
     },
 ];
 
-/// Quick figures, which are not looked at closely.
+/// Quick figures, which are not examined closely.
 const QUICK: [&str; 8] = ["-r", "1", "-n", "2", "-t", "30ms", "-w", "10ms"];
 
 fn language(word: &str) -> Option<&'static Language> {
@@ -123,7 +123,8 @@ fn each_mode(word: &str) {
     };
     let timed = ["-i", "3", "-n", "2", "-r", "1", "-w", "0"];
     let at_once = [&["-c", "4"], &QUICK[..]].concat();
-    // Not less than was slept; more on a busy machine, which may also stop between counting and looking at the clock.
+    // At least the sleep; more on a busy machine, which may also stall between counting and reading
+    // the clock.
     eventually(1, || {
         let time_ns = figure(&timed, "time_ns");
         assert!(time_ns > 9.9e6, "{time_ns}");
@@ -145,7 +146,7 @@ fn bad_input(word: &str) {
     let project = Project::new();
     let eval = |words: &[&str]| project.run(&[&["eval", word], words, &QUICK[..]].concat());
     let (wrong, words) = language.wrong;
-    // The other code has its figures all the same.
+    // The other snippet still has its figures.
     eval(&[wrong, language.plain])
         .expect_status(2)
         .expect_stdout(&[
@@ -195,7 +196,7 @@ fn a_missing_toolchain_is_named() {
         "erlang", "elixir", "node", "python", "c", "cpp", "go", "rust", "java",
     ] {
         let mut command = project.command(&["eval", word, "1", "-r", "1"]);
-        // An empty folder in which nothing is found.
+        // An empty folder, so that nothing is found.
         command
             .env("PATH", project.path(""))
             .env_remove("CC")
@@ -212,7 +213,7 @@ fn a_missing_toolchain_is_named() {
 
 const STATE: &str = "r(_, S) -> {_, N} = rand:uniform_s(S), N.";
 const GROUP: &str = "ok = pg:join(g, self()), ok = pg:leave(g, self()).";
-/// What users of erlperf type first.
+/// The first commands of erlperf's users.
 const EXAMPLES: [&[&str]; 11] = [
     &["rand:uniform()."],
     &["rand:uniform().", "-c", "4"],
@@ -254,7 +255,7 @@ const EXAMPLES: [&[&str]; 11] = [
     &["rand:uniform().", "--watch"],
 ];
 
-/// The examples by which users of erlperf get to know it, with a group of `pg` where `pg2` has gone.
+/// erlperf's introductory examples, with a group of `pg` instead of the removed `pg2`.
 #[test]
 fn the_examples_of_erlperf_work() {
     if tool(&["erl"]).is_none() {

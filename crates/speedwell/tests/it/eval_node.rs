@@ -1,4 +1,4 @@
-//! `speedwell eval erlang --node`: code on a node that is running already.
+//! `speedwell eval erlang --node`: code on an existing node.
 
 use super::busy::wait_until;
 use super::erlang_harness;
@@ -10,14 +10,14 @@ use std::process::{Child, Command, Stdio};
 
 const COOKIE: &str = "of_this_test";
 
-/// A node that needs no daemon, because its name ends in its port. It ends with the test.
+/// A node that needs no daemon, because its name ends in its port. Dropping it stops it.
 struct Node {
     child: Child,
     name: String,
 }
 
 impl Node {
-    /// None without Erlang.
+    /// `None` without Erlang.
     fn start() -> Option<Node> {
         let words = erlang_harness::words("erlang")?;
         let modules = words.iter().skip_while(|word| *word != "-pa").nth(1)?;
@@ -50,7 +50,7 @@ impl Drop for Node {
 fn what_is_watched_is_the_node_that_is_measured() {
     let Some(node) = Node::start() else { return };
     let project = Project::new();
-    // More processes and more memory than a harness of ours has.
+    // More processes and more memory than our harness has.
     let init = "[spawn_link(fun() -> timer:sleep(infinity) end) || _ <- lists:seq(1, 500)], \
                 persistent_term:put(large, binary:copy(<<1>>, 300 bsl 20)).";
     let eval = |words: &[&str]| {

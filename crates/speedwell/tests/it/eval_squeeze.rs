@@ -1,14 +1,14 @@
-//! Searches for the best number of workers, where the right answer is known because it is built in: something lets
-//! only so many through, and what is done there is waiting, so that the machine does not decide.
+//! Searches for the best number of workers with a known answer: something lets only so many
+//! through, and the work there is waiting, so that the answer does not depend on the machine.
 //!
-//! `scripts/check-squeeze` repeats them and counts.
+//! `scripts/check-squeeze` repeats and counts them.
 
 use super::busy::{eventually, holds};
 use super::harness_driver::tool;
 use super::project::{Project, repository};
 use serde_json::Value;
 
-/// The answer of a search over at most 8 workers with samples of that length.
+/// The answer of a search over at most 8 workers with samples of this length.
 fn answer(words: &[&str], sample_ms: u32) -> u64 {
     let project = Project::new();
     let folder = repository().join("crates/speedwell/tests/eval");
@@ -33,7 +33,7 @@ fn answer(words: &[&str], sample_ms: u32) -> u64 {
     found["scaling"][0]["concurrency"].as_u64().unwrap()
 }
 
-/// A search may be led astray by what else the machine does, but not every time, and less the longer it looks.
+/// Other load may mislead a search, but not every time, and less with longer samples.
 #[track_caller]
 fn expect(truth: u64, words: &[&str]) {
     let mut sample_ms = 75;

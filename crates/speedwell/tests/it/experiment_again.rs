@@ -1,4 +1,5 @@
-//! Measured once, looked at often: reports of stored experiments, interrupted ones, those of other machines.
+//! Measured once, reported often: reports of stored experiments, interrupted ones, and those of
+//! other machines.
 
 use super::experiments::{all, costs, data};
 use super::project::{Answer, Project};
@@ -55,7 +56,7 @@ fn a_report_is_made_again_without_measuring_even_if_the_file_is_gone() {
     std::fs::remove_file(&project_file).unwrap();
     assert_eq!(again(&["report", "@latest"]), first.stdout);
     assert!(first.stdout.contains("✓ holds"), "{first:#?}");
-    // Nor do other machines need it.
+    // Other machines do not need it, either.
     let exported = again(&["report", "--export", "jsonl"]);
     let elsewhere = Project::new().with("costs.jsonl", &exported);
     elsewhere.run(&["import", "costs.jsonl"]).expect_status(0);
@@ -74,7 +75,7 @@ fn another_baseline_can_be_chosen_when_measuring_and_when_reporting() {
         "--baseline=fast",
         "--format=json",
     ];
-    // Against the fast one both others are beyond the gate.
+    // Compared with the fast one, both others fail the gate.
     let found = data(&project.run(&words).expect_status(1));
     assert_eq!(all(&found, "changes", "baseline"), ["fast", "fast"]);
     assert_eq!(all(&found, "changes", "candidate"), ["old", "slow"]);
@@ -152,7 +153,7 @@ fn files_are_written_where_one_is_unless_others_are_named() {
     assert_eq!(all(&found, "changes", "candidate"), ["slow", "fast"]);
 }
 
-/// The seventh run waits until it is told to go on.
+/// The seventh run waits for a file.
 const WAITING: &str = "echo >> log\n\
     if [ $(wc -l < log) = 7 ]; then while [ ! -e go ]; do sleep 0.02; done; fi\n";
 
@@ -180,7 +181,7 @@ fn interrupt_in_run_7(project: &Project, words: &[&str]) {
 
 #[test]
 fn a_resumed_experiment_has_the_time_that_was_typed_once_more() {
-    // The first six are quick, so that the seventh begins in time on any machine.
+    // The first six are quick, so that the seventh starts in time on any machine.
     let script = "echo >> log\n[ $(wc -l < log) -lt 7 ] || sleep 0.2\n";
     let file = format!("{PAIR}target.command = [\"sh\", \"nap.sh\"]\n[plan]\nruns = 100\n");
     let project = Project::new()

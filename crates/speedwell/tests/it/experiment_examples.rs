@@ -1,4 +1,4 @@
-//! The experiments that are shipped as examples, made short: from the definition file to the page in a browser.
+//! The shipped example experiments, shortened: from the definition file to the page in a browser.
 
 use super::browser::{Page, Screen};
 use super::experiments::all;
@@ -6,14 +6,14 @@ use super::project::{Answer, Project, node, repository};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The report that was written as data.
+/// Reads the report that was written as data.
 #[track_caller]
 fn written(project: &Project, name: &str) -> Value {
     let text = std::fs::read_to_string(project.path(name)).unwrap();
     serde_json::from_str(&text).unwrap()
 }
 
-/// The names that a key of the stored runs has.
+/// The names under a key of the stored runs.
 fn in_runs(project: &Project, key: &str) -> BTreeSet<String> {
     let lines = project
         .run(&["report", "--export", "jsonl"])
@@ -25,7 +25,7 @@ fn in_runs(project: &Project, key: &str) -> BTreeSet<String> {
     lines.stdout.lines().filter_map(value).collect()
 }
 
-/// Whether what the example needs is not here, which says nothing about us.
+/// Returns whether a requirement of the example is missing here.
 fn cannot_run(answer: &Answer) -> bool {
     let is_missing = answer.stderr.contains("needs what is not here");
     if is_missing {
@@ -34,7 +34,7 @@ fn cannot_run(answer: &Answer) -> bool {
     is_missing
 }
 
-/// The page opens without a complaint and without asking for anything.
+/// Asserts that the page opens without errors and without requests.
 fn opens(project: &Project, name: &str, charts: usize) {
     let file = project.path(name);
     let Some(mut page) = Page::open(&file, Screen::default()) else {
@@ -76,7 +76,7 @@ fn topologies_of_a_server_are_measured_and_reported() {
         headlines.contains("cyan (HTTP workers and N"),
         "{headlines}"
     );
-    // A variant a column, in the order of the file.
+    // One column per variant, in the order of the file.
     let head = answer
         .stdout
         .lines()
@@ -123,7 +123,7 @@ fn the_cost_of_a_module_is_measured_and_reported() {
     if cannot_run(&answer) {
         return;
     }
-    // A run a side decides none of the gates, and no claim.
+    // One run a side decides no gate and no claim.
     answer
         .expect_status(2)
         .expect_stdout(&["gate cannot judge: "]);

@@ -1,11 +1,11 @@
-//! Variants that fail: each is told with its stage and reason, and the others are measured all the same.
+//! Failing variants: each is reported with its stage and reason, and the others are still measured.
 
 use super::experiments::{all, data};
 use super::harness_driver::is_missing;
 use super::project::{Project, repository};
 use serde_json::Value;
 
-/// Four variants of a server (tests/experiment/server.py), of which one is in order.
+/// Four variants of a server (tests/experiment/server.py), only one of which works.
 fn servers(behind: &str) -> Project {
     let server = repository().join("crates/speedwell/tests/experiment/server.py");
     let text = format!(
@@ -77,13 +77,13 @@ fn variants_that_fail_do_not_keep_others_from_being_measured() {
         "{}",
         reason("unproven")
     );
-    // Only the good one and its control have figures.
+    // Only the working one and its control have figures.
     let measured = all(&found, "changes", "candidate");
     assert!(
         !measured.is_empty() && measured.iter().all(|name| *name == "good-again"),
         "{measured:?}"
     );
-    // A line to be typed has no blanks.
+    // A line to type has no blanks.
     let replay = failure(&found, case, "hasty")["replay"].as_str().unwrap();
     assert!(replay.ends_with("server.py 3000 exits=3"), "{replay}");
     let shown = project.run(&["report", "-v"]).expect_status(0);
@@ -101,7 +101,7 @@ fn a_trial_names_each_variant_that_fails_and_its_stage() {
         return;
     }
     let answer = servers("").run(&["run", "failing.toml", "--test", "-v"]);
-    // One request does not bring the crashing one down.
+    // A single request does not make the crashing one fail.
     answer.expect_status(2).expect_stdout(&[
         "2 of 4 cases under their variants work",
         "failing/web (hasty): failed at 'ready'",

@@ -1,4 +1,5 @@
-//! Figures that a command gives itself: by a pattern, from JSON, between two marks; and the end that is expected.
+//! Figures that a command prints itself: by a pattern, from JSON, between two marks; and the
+//! expected end.
 
 use super::busy::{eventually, holds};
 use super::experiments::{all, data};
@@ -49,7 +50,7 @@ better = "higher"
         ["seconds", "memory", "marks"],
         "in the order of the file"
     );
-    // The pattern is found twice: the run has two samples.
+    // The pattern matches twice: the run has two samples.
     assert_eq!(median(&found, "own/own", "seconds"), 2e9);
     assert_eq!(median(&found, "own/own", "memory"), 3.0 * 1024.0);
     assert_eq!(median(&found, "own/own", "marks"), 12.0);
@@ -76,7 +77,7 @@ unit = "ms"
     let project = Project::new()
         .with("end.sh", script)
         .with("end.toml", &format!("{VARIANTS}{file}"));
-    // Whoever is held up as a mark comes sees it late.
+    // A delay when a mark arrives makes it late.
     eventually(2, || {
         let answer = project.run(&["run", "end.toml", "--runs=1", "--format=json"]);
         let found = data(&answer.expect_status(0));
@@ -99,7 +100,8 @@ unit = "ms"
 
 #[test]
 fn where_times_leave_it_open_counted_instructions_are_told_beside_them() {
-    // Times swing between 400 and 2000 ms under both variants; counts are 100 and 200, give or take the seed.
+    // Times vary between 400 and 2000 ms under both variants; counts are 100 and 200, plus or minus
+    // the seed.
     let script = r#"
 echo >> turns
 echo "took $((400 + 1600 * ($(wc -l < turns) % 2))) ms"
@@ -141,7 +143,7 @@ better = "lower"
         headline.starts_with("time: new against old: unclear"),
         "{headline}"
     );
-    // The answer leads, and what stands behind the first metric is folded away.
+    // The answer comes first, and metrics after the first are collapsed.
     let page = project.run(&["report", "--format=html"]).expect_status(0);
     let place = |text: &str| page.stdout.find(text).expect(text);
     let [chart, table, more] =

@@ -1,11 +1,11 @@
-//! What a definition file says before anything is started: mistakes, what is missing, what would be measured.
+//! Definition files before anything is started: mistakes, missing requirements, and the plan.
 
 use super::experiments::{all, costs, data};
 use super::project::{Project, node};
 
 const VARIANTS: &str = "[[variant]]\nname = \"old\"\n[[variant]]\nname = \"new\"\n";
 
-/// What is said of a wrong file; nothing is started.
+/// Asserts that an invalid file is rejected with these words, and that nothing is started.
 #[track_caller]
 fn refused(text: &str, words: &[&str]) {
     let project = Project::new().with("wrong.toml", text);
@@ -15,7 +15,7 @@ fn refused(text: &str, words: &[&str]) {
     assert!(!project.path("started").exists(), "it was started");
 }
 
-/// A group that leaves a file behind if it is ever started, with lines in it and behind it.
+/// A group that creates a file if it is ever started, with additional lines in it and after it.
 fn starting(inside: &str, behind: &str) -> String {
     format!(
         "{VARIANTS}\n[[group]]\nname = \"go\"\nkind = \"command\"\n{inside}\n[group.target]\n\
@@ -100,7 +100,7 @@ fn all_that_is_missing_is_named_at_once() {
     let project = Project::new().with("wrong.toml", &starting("", requires));
     let answer = project.run(&["run", "wrong.toml"]);
     assert!(!answer.stderr.contains("there: "), "{answer:#?}");
-    // Whoever only looks at the cases needs none of it.
+    // Listing the cases needs none of it.
     project
         .run(&["run", "wrong.toml", "--list"])
         .expect_status(0)

@@ -1,7 +1,7 @@
-//! Every stage in the life of a run of an experiment, failing once: which failure is told, with which words.
+//! Every stage of an experiment's run, failing once: which failure is reported, with which message.
 //!
-//! The server is a real one that misbehaves as it is told (tests/experiment/server.py). The order goes over the
-//! private line as a plan would send it.
+//! The server is a real one that misbehaves on request (tests/experiment/server.py). The request
+//! goes over the private channel as a plan would send it.
 
 use super::busy::{eventually, holds};
 use super::harness_driver::{Talk, encoded, is_missing};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-/// A run that nothing is wrong with.
+/// A request for a run that succeeds.
 pub fn order(words: &[&str]) -> Value {
     let server = repository().join("crates/speedwell/tests/experiment/server.py");
     let mut command = vec![
@@ -51,7 +51,7 @@ pub fn order(words: &[&str]) -> Value {
     })
 }
 
-/// The order with another value at a place.
+/// The request with a replaced value.
 fn with(mut order: Value, place: &str, value: Value) -> Value {
     *order
         .pointer_mut(&format!("/{place}"))
@@ -59,7 +59,7 @@ fn with(mut order: Value, place: &str, value: Value) -> Value {
     order
 }
 
-/// What a process told of a run.
+/// Events of a process about a run.
 pub fn performed(order: &Value) -> Value {
     let program = env!("CARGO_BIN_EXE_speedwell").to_owned();
     let mut talk = Talk::start(&[program, "perform-run".to_owned()], &[]);
@@ -74,7 +74,7 @@ pub fn performed(order: &Value) -> Value {
     done
 }
 
-/// Stage and reason of a run that failed.
+/// Stage and reason of a failed run.
 #[track_caller]
 pub fn failure(order: &Value) -> (String, String) {
     let done = performed(order);
@@ -123,7 +123,7 @@ fn a_run_without_fault_gives_figures_of_load_and_server() {
     assert_eq!(done["failure"], Value::Null, "{done:#}");
     let known = |name: &str| figure(&done, name).unwrap_or_else(|| panic!("no {name} in {done:#}"));
     assert!(known("throughput") > 10.0 && known("latency_p50") > 1000.0);
-    // 4 clients without pause: the mean number in flight cannot be more.
+    // 4 clients without pause: no more can be in flight on average.
     assert!(known("effective_concurrency") < 4.2, "{done:#}");
     assert!(
         known("cpu_per_request") > 10_000.0,
@@ -139,7 +139,7 @@ fn a_run_without_fault_gives_figures_of_load_and_server() {
     );
     let counts = &done["load"]["measured"]["account"]["books"];
     assert!(counts.is_object(), "the whole load is told");
-    // Nor is it much less, unless others hold the load up between an answer and the next request.
+    // Nor is it much less, unless the load is delayed between a response and the next request.
     eventually(2, || {
         let done = performed(&order(&[]));
         let under_way = figure(&done, "effective_concurrency");
@@ -176,7 +176,7 @@ fn a_server_that_is_not_ready_is_told_with_the_reason() {
     if is_missing("python3") {
         return;
     }
-    // Long enough for a server to start on a busy machine; all at once, because each lasts so long.
+    // Long enough for a server to start on a busy machine; in parallel, because each takes so long.
     let hasty = |words: &[&str]| with(order(words), "work/ready/within_ms", json!(6_000));
     let three = |words: &[&str]| with(hasty(words), "work/children", json!(3));
     let hopeless = [
@@ -217,7 +217,7 @@ fn a_server_that_starts_slowly_is_waited_for() {
 
 #[test]
 fn a_stranger_at_the_port_is_not_measured() {
-    // The target itself listens nowhere; the port is taken by another process once it has started.
+    // The target itself does not listen; another process takes the port once it has started.
     let port = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -314,7 +314,7 @@ fn a_server_that_turns_bad_under_load_gives_no_figure() {
     if is_missing("python3") {
         return;
     }
-    // One answer makes it ready, one is verified; then come 20 of the warm-up.
+    // One response makes it ready, one is verified; then come 20 of the warm-up.
     fails(
         &order(&["turns=100"]),
         "served",
@@ -338,7 +338,8 @@ fn a_server_that_dies_under_load_is_told_with_its_signal() {
         "load",
         &["during the load", "signal 11"],
     );
-    // Its connections are closed some time before it can be seen to have ended, and the rest of the load is over at once.
+    // Its connections close some time before its end can be detected, and the rest of the load ends
+    // at once.
     fails(
         &order(&["dies=10", "lingers=0.3"]),
         "warmup",
@@ -424,7 +425,7 @@ fn a_command_gives_what_it_prints_and_what_it_cost() {
     let done = performed(&order);
     assert_eq!(done["failure"], Value::Null, "{done:#}");
     assert_eq!(figure(&done, "time"), Some(12.5e6));
-    // Whoever is held up as a mark comes sees it late.
+    // A delay when a mark arrives makes it late.
     eventually(2, || {
         let delay_ns = figure(&performed(&order), "delay").unwrap();
         holds((0.28e9..2e9).contains(&delay_ns), || format!("{delay_ns}"))

@@ -1,5 +1,5 @@
-//! `[place]`: a target, the service that it needs and what sends its load, each on a machine of its own. Here these are this
-//! machine under several names, or at the end of ssh.
+//! `[place]`: target, service and load generator on separate machines, which are this one under
+//! several names, or reached by ssh.
 
 use super::fleet_failures::kill;
 use super::harness_driver::is_missing;
@@ -11,7 +11,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Only what never comes takes so long, however busy the machine is.
+/// Only a real failure takes this long, however busy the machine is.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// python3 part.py KIND HOST PORT PIDS [ASK] [turns=N] [dies=N] [deaf]: answers 'stored', or what ASK answers.
@@ -53,7 +53,7 @@ class Server(http.server.ThreadingHTTPServer):
 Server((host, int(port)), Handler).serve_forever()
 "#;
 
-/// A file whose parts are on machines of their own; `PIDS` is a folder for numbers of processes.
+/// A file whose roles are on separate machines; `PIDS` is a folder for process ids.
 const PLACED: &str = r#"
 schema = 2
 name = "placed"
@@ -74,7 +74,7 @@ load = { requests = 40, concurrency = 4, warmup = { requests = 10 } }
 verify = { body = "stored" }
 "#;
 
-/// What makes it a file whose parts are on one machine.
+/// Changes that put all roles on one machine.
 pub const ON_ONE_MACHINE: [(&str, &str); 2] = [
     (
         "[place]\ntarget = \"server\"\nload = { on = \"load\", machines = 2 }\n",
@@ -83,7 +83,7 @@ pub const ON_ONE_MACHINE: [(&str, &str); 2] = [
     ("on = \"store\"\n", ""),
 ];
 
-/// Four names of this machine, and a file with these changes of [`PLACED`].
+/// A project with four names of this machine, and [`PLACED`] with these changes.
 pub fn placed(changes: &[(&str, &str)]) -> Project {
     let project = Project::new().with("pids/of", "").with("web/part.py", PART);
     let mut file = PLACED.to_owned();
@@ -117,7 +117,7 @@ pub fn measured(project: &Project, more: &[&str]) -> Answer {
     project.run(&[&["run", "web/placed.toml"], usual].concat())
 }
 
-/// The numbers of the processes that a part had.
+/// Process ids of a role.
 pub fn pids(project: &Project, kind: &str) -> Vec<u32> {
     let text = std::fs::read_to_string(project.path("pids").join(kind)).unwrap_or_default();
     text.lines().map(|line| line.parse().unwrap()).collect()
@@ -160,7 +160,7 @@ pub fn expect_parts(project: &Project, names: &[&str], loads: &[&str]) {
     );
     assert!(!runs.is_empty());
     for run in runs {
-        // Its figures are those of the target's machine.
+        // Its figures come from the target's machine.
         assert_eq!(run["machine"], 0, "{run}");
         let text = run["load"].to_string();
         assert!(loads.iter().all(|name| text.contains(name)), "{text}");
@@ -189,7 +189,7 @@ fn target_service_and_load_have_machines_of_their_own() {
         &["lab-1", "lab-2", "lab-3", "lab-4"],
         &["lab-3", "lab-4"],
     );
-    // Each run has a service of its own, and none is left.
+    // Each run has a separate service, and none is left.
     let own = [pids(&project, "db"), pids(&project, "web")];
     assert_eq!(own.each_ref().map(Vec::len), [2, 2]);
     expect_end_of(&own.concat());
@@ -209,7 +209,7 @@ fn without_a_place_the_same_parts_are_on_one_machine() {
     assert!(!project.path("fleet").exists(), "no machine was needed");
 }
 
-/// The same for three hosts at the end of ssh, one of which sends the load.
+/// Likewise with three hosts reached by ssh, one of which sends the load.
 pub fn by_ssh(sshd: &Sshd, changes: &[(&str, &str)]) -> Project {
     let one = ("on = \"load\", machines = 2", "on = \"load\"");
     let project = placed(&[&[one], changes].concat());
@@ -242,7 +242,7 @@ fn parts_at_the_end_of_ssh_do_the_same() {
     expect_end_of(&own);
 }
 
-/// What is said of a run with these changes, which fails.
+/// Asserts that a run with these changes fails with these messages.
 #[track_caller]
 pub fn expect_failure(changes: &[(&str, &str)], said: &[&str]) {
     let project = placed(changes);
@@ -370,7 +370,7 @@ fn an_experiment_has_its_machines_between_its_runs_as_well() {
     assert!(child.wait().unwrap().success());
 }
 
-/// The process of a session that has come so far, and goes on.
+/// Starts a session, and returns its coordinator once it has progressed this far.
 pub fn coordinator(project: &Project, runs: &str, has_come: impl Fn() -> bool) -> Child {
     let mut command = project.command(&["run", "web/placed.toml", runs]);
     let said = project.path("said.txt");
@@ -392,8 +392,8 @@ pub fn coordinator(project: &Project, runs: &str, has_come: impl Fn() -> bool) -
     child
 }
 
-/// Kills the coordinator between two blocks of a session, has the rest measured, and looks whether the plan is whole and
-/// nothing is left.
+/// Kills the coordinator between two blocks, resumes the session, and checks that the plan is
+/// complete and nothing is left.
 pub fn expect_the_rest_after_a_kill(project: &Project) {
     // A block of one variant has two runs.
     let mut child = coordinator(project, "--runs=4", || project.stored_runs() > 1);
@@ -435,7 +435,7 @@ fn a_session_whose_coordinator_was_killed_is_resumed_on_its_machines() {
     }
 }
 
-/// Kills the coordinator while a load is under way that would take minutes.
+/// Kills the coordinator during a load that would take minutes.
 pub fn expect_an_end_with_the_coordinator(project: &Project) {
     let mut child = coordinator(project, "--runs=1", || !pids(project, "web").is_empty());
     let own = [pids(project, "db"), pids(project, "web")].concat();
@@ -445,7 +445,7 @@ pub fn expect_an_end_with_the_coordinator(project: &Project) {
     expect_end_of(&own);
 }
 
-/// What was started on other machines ends a moment after the line to it.
+/// Asserts that remote processes exit shortly after the connection is closed.
 #[track_caller]
 pub fn expect_end_of(own: &[u32]) {
     let begin = Instant::now();

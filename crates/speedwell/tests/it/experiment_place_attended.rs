@@ -1,5 +1,5 @@
-//! `speedwell fleet status`, `collect`, `cancel` and `clean` of experiments whose parts have machines of their own, while another
-//! process measures them and afterwards.
+//! `speedwell fleet status`, `collect`, `cancel` and `clean` of experiments with roles on separate
+//! machines, while another process measures them and afterwards.
 
 use super::experiment_place::{PATIENCE, by_ssh, coordinator, expect_end_of, pids, placed};
 use super::experiment_place_slurm::{cluster, expect_no_jobs, on_nodes};
@@ -13,14 +13,14 @@ use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A load that nobody would wait for.
+/// A load too long to wait for.
 const LONG: (&str, &str) = ("requests = 40,", "duration = \"500s\",");
 
 fn fleet(project: &Project, verb: &str) -> Answer {
     project.run(&["fleet", verb, "@1"])
 }
 
-/// What `fleet status` shows: state, part and machine of each row, and what the engine says.
+/// Output of `fleet status`: state, role and machine of each row, and the engine's notes.
 fn parts(project: &Project) -> (Vec<String>, Vec<String>) {
     let shown = project.run(&["fleet", "status", "@1", "--format", "json"]);
     let shown: Json = serde_json::from_str(&shown.expect_status(0).stdout).unwrap();
@@ -35,7 +35,7 @@ fn parts(project: &Project) -> (Vec<String>, Vec<String>) {
     (rows.iter().map(place).collect(), said)
 }
 
-/// Until the coordinator has ended, by itself.
+/// Waits for the coordinator to exit.
 fn ended(mut child: Child) -> Option<i32> {
     let begin = Instant::now();
     loop {
@@ -47,7 +47,8 @@ fn ended(mut child: Child) -> Option<i32> {
     }
 }
 
-/// Looks at a session while it is measured, and ends it: `machines` are those of target, service and load. What the engine said.
+/// Inspects a session while it is measured, and cancels it. `machines` are those of target, service
+/// and load. Returns the engine's notes.
 fn expect_an_end_by_cancel(project: &Project, machines: &[&str]) -> Vec<String> {
     let child = coordinator(project, "--runs=1", || !pids(project, "web").is_empty());
     let rows = |state: &str| -> Vec<String> {

@@ -1,4 +1,4 @@
-//! `[place]` on machines of Slurm: one job has them all, or none, and ends with whoever asked for it.
+//! `[place]` on Slurm: one job gets all machines or none, and ends with its coordinator.
 
 use super::experiment_place::{
     PATIENCE, expect_an_end_with_the_coordinator, expect_end_of, expect_parts,
@@ -14,10 +14,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What is said while others have the machines.
+/// Message while others have the machines.
 const WAITING: &str = "waiting until Slurm has machines for all parts of this experiment: ";
 
-/// A cluster; nothing where there can be none.
+/// Starts a cluster; `None` if that is impossible.
 pub(super) fn cluster() -> Option<Slurm> {
     if is_missing("python3") {
         return None;
@@ -42,7 +42,7 @@ pub(super) fn on_nodes(slurm: &Slurm, changes: &[(&str, &str)]) -> Project {
         .with_variable("SLURM_CONF", slurm.conf())
 }
 
-/// Names of jobs that are ours and not over.
+/// Names of our unfinished jobs.
 fn jobs(slurm: &Slurm) -> Vec<String> {
     let said = slurm.says("squeue", &["-h", "-t", "PD,R,CG", "-o", "%j"]);
     let names = said.lines().map(str::to_owned);
@@ -127,18 +127,18 @@ fn neither_job_nor_process_outlives_a_coordinator_that_is_killed() {
     expect_no_jobs(&slurm);
 }
 
-/// A session that is being measured.
+/// A command that measures a session.
 fn measuring(project: &Project) -> Command {
     let mut command = project.command(&["run", "web/placed.toml", "--runs=1"]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-/// Until a session says that it waits for machines; all that it says from then on comes at its end.
+/// Waits until a session reports that it waits for machines; returns all later output.
 pub(super) fn expect_waiting(child: &mut Child, how: &str) -> mpsc::Receiver<String> {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let (sender, said) = mpsc::channel();
-    // What comes later is read as well, so that nobody waits for us.
+    // Keep reading the rest, so that the writer does not block.
     thread::spawn(move || {
         for line in lines.by_ref().map_while(Result::ok) {
             let _ = sender.send(line);
@@ -152,7 +152,7 @@ pub(super) fn expect_waiting(child: &mut Child, how: &str) -> mpsc::Receiver<Str
     said
 }
 
-/// A job of somebody else that has a node.
+/// Submits a foreign job that occupies a node.
 pub(super) fn other_job(slurm: &Slurm, node: &str) -> String {
     let on = format!("--nodelist={node}");
     let words = ["--parsable", "--exclusive", &on, "-o", "/dev/null"];

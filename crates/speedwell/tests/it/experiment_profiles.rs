@@ -1,4 +1,5 @@
-//! Profiles of experiments: which function is named, what is kept, and what is said where nothing can be recorded.
+//! Profiles of experiments: the function named, what is stored, and messages where nothing can be
+//! recorded.
 
 use super::project::{Answer, Project, node};
 use serde_json::Value;
@@ -9,7 +10,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;
 
-/// With `--check`, `audit` does twice the work of all the rest. It calls itself, so it cannot vanish in its caller.
+/// With `--check`, `audit` does twice the work of all the rest. It is recursive, so it cannot be
+/// inlined away.
 const SCRIPT: &str = "
 function fib(n) { return n < 2 ? 1 : fib(n - 1) + fib(n - 2); }
 function audit(n) { return n < 2 ? 1 : audit(n - 1) + audit(n - 2); }
@@ -21,7 +23,7 @@ for (let round = 0; round < 150; round++) {
 console.log(sum > 0);
 ";
 
-/// With `--check`, a request costs several times as much: more than a busy machine makes of one and the same work.
+/// With `--check`, a request costs several times as much: more than a busy machine can simulate.
 const SERVER: &str = "
 const checks = process.argv.includes('--check');
 function fib(n) { return n < 2 ? 1 : fib(n - 1) + fib(n - 2); }
@@ -34,7 +36,7 @@ server.listen(Number(process.argv[2]), '127.0.0.1');
 process.on('SIGTERM', () => process.exit(0));
 ";
 
-/// Two variants, the second with `--check`; the group and whatever follows are to be added.
+/// Two variants, the second with `--check`; the group and the rest are appended.
 const VARIANTS: &str = r#"
 schema = 1
 name = "checks"
@@ -70,7 +72,7 @@ fn has_perf() -> bool {
     recorder.is_ok()
 }
 
-/// The one profiled pair of a report.
+/// The only profiled pair of a report.
 #[track_caller]
 fn profiled(answer: &Answer) -> Value {
     let report: Value = answer.json();
@@ -79,7 +81,7 @@ fn profiled(answer: &Answer) -> Value {
     profiles[0].clone()
 }
 
-/// Text whose lines end where its author ended them no longer.
+/// Joins lines, to undo wrapping.
 fn unwrapped(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -126,7 +128,7 @@ fn the_added_function_of_a_command_is_named_and_the_profile_is_kept() {
     comes_back_elsewhere(&project, &profiled(&first));
 }
 
-/// What was taken in somewhere else has the same profiles and says the same.
+/// An import elsewhere has the same profiles and the same report.
 fn comes_back_elsewhere(project: &Project, said: &Value) {
     let exported = project
         .run(&["report", "--export", "jsonl"])
@@ -199,7 +201,7 @@ when = ["http"]
     );
 }
 
-/// The folder of a search path on which there is Node.js and no perf.
+/// A folder for PATH that contains Node.js but not perf.
 fn path_without_perf(project: &Project) -> Option<String> {
     let node = node()?;
     let folder = project.path("bin");

@@ -1,5 +1,5 @@
-//! A variant changes the target and nothing else, all variants of a block are given the same seed, and target and load
-//! each keep to their processors.
+//! A variant changes only the target, all variants of a block get the same seed, and target and
+//! load stay on their processors.
 
 use super::experiment_life::{failure, order, performed};
 use super::harness_driver::is_missing;
@@ -7,8 +7,8 @@ use super::project::{Answer, Project, repository};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A load tool that notes its words and the variables of itself, of the process that started it, and of that one's
-/// parent; it answers what the real one once wrote.
+/// A load tool that records its arguments and the variables of itself, its parent and its
+/// grandparent; it prints recorded output of the real one.
 const CLIENT: &str = r#"#!/bin/sh
 tools=$(dirname "$0")
 if [ "$1" = -V ]; then echo "This is ApacheBench, Version 2.3"; exit 0; fi
@@ -75,7 +75,7 @@ status = 200
     assert!(!seen.to_lowercase().contains("marked"), "{seen}");
 }
 
-/// Seeds that were printed: of each group, by block.
+/// Printed seeds of each group, by block.
 fn seeds(project: &Project, group: &str) -> BTreeMap<u64, Vec<u64>> {
     let lines = project
         .run(&["report", "--export", "jsonl"])

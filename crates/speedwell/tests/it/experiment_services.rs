@@ -1,4 +1,5 @@
-//! Services that several runs share: how often they are started, what is said when they fail, and that none is left.
+//! Services shared by several runs: how often they are started, messages when they fail, and no
+//! leftovers.
 
 use super::experiment_place::{
     ON_ONE_MACHINE, by_ssh, expect_end_of, expect_failure, measured, pids, placed,
@@ -7,7 +8,7 @@ use super::harness_driver::is_missing;
 use super::project::Project;
 use speedwell_fixtures::lab::Sshd;
 
-/// Two variants of two cases: two runs of each are a block of a case.
+/// Two variants of two cases: two runs of each form a block of a case.
 const TWICE: (&str, &str) = (
     "[[group]]\nname = \"web\"\n",
     "[[variant]]\nname = \"old\"\n[[variant]]\nname = \"new\"\n[[group]]\nname = \"web\"\nparameters = { turn = [1, 2] }\n",
@@ -89,7 +90,8 @@ fn a_service_that_was_lost_is_started_anew_for_the_next_run() {
     if is_missing("python3") {
         return;
     }
-    // It answers a readiness check and one run: one of four requests, and those of the target's own checks.
+    // It answers a readiness check and one run: one of four requests, and those of the target's own
+    // checks.
     let dies = (
         "\"{port}\", \"PIDS\"]\nready",
         "\"{port}\", \"PIDS\", \"dies=70\"]\nready",

@@ -1,13 +1,13 @@
-//! Experiments from the definition file to the answer, on a program that prints exact numbers: what is said of them is
-//! then known beforehand.
+//! Experiments from the definition file to the answer, on a program that prints exact numbers, so
+//! that the report is known beforehand.
 //!
-//! Each run of `print.sh` prints a cost that hardly depends on the seed. Other stories of experiments are in
-//! `experiment_*.rs`.
+//! Each run of `print.sh` prints a cost that hardly depends on the seed. Other tests of experiments
+//! are in `experiment_*.rs`.
 
 use super::project::{Answer, Project};
 use serde_json::Value;
 
-/// `print.sh SEED COST [TIMES]`; a cost that is `wild` is high and low in turn.
+/// `print.sh SEED COST [TIMES]`; the cost `wild` alternates between high and low.
 const PRINT: &str = r#"
 cost=$2
 if [ "$cost" = wild ]; then
@@ -18,7 +18,7 @@ echo "seed $1"
 echo "cost $((cost * ${3:-1} + $1 % 7)) ms"
 "#;
 
-/// A group that executes the program; variants are named after it, with the words that they add.
+/// A group that executes the program; variants are named after the arguments that they add.
 const GROUP: &str = r#"
 [[group]]
 name = "print"
@@ -59,14 +59,14 @@ pub fn all<'a>(data: &'a Value, list: &str, key: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// Runs `costs.toml` with 8 runs a side, which are enough for a verdict.
+/// Runs `costs.toml` with 8 runs a side, enough for a verdict.
 #[track_caller]
 fn measured(project: &Project, status: i32) -> Value {
     let words = ["run", "costs.toml", "--seed=1", "--runs=8", "--format=json"];
     data(&project.run(&words).expect_status(status))
 }
 
-/// The change of the first row that is about a candidate.
+/// The change of the first row of a candidate.
 #[track_caller]
 fn change(data: &Value, candidate: &str) -> f64 {
     let rows = data["changes"].as_array().unwrap();
@@ -97,7 +97,7 @@ fn each_variant_gets_the_verdict_that_its_numbers_deserve() {
     assert!((change(&found, "slow") - 0.5).abs() < 0.005, "{found:#}");
     assert!((change(&found, "fast") + 0.4).abs() < 0.005, "{found:#}");
     let first = &found["changes"][0];
-    // A cost is printed in milliseconds and kept in nanoseconds.
+    // A cost is printed in milliseconds and stored in nanoseconds.
     let median_ns = first["baseline_median"].as_f64().unwrap();
     assert!((1000e6..1007e6).contains(&median_ns), "{median_ns}");
     assert_eq!(first["baseline_runs"], 8);
@@ -168,7 +168,7 @@ fn a_broken_gate_is_exit_status_1() {
     ]);
     let fast = costs(&[("old", "1000"), ("fast", "600")], gate);
     assert_eq!(measured(&fast, 0)["gates"][0]["kept"], true);
-    // What the data do not decide breaks no gate, and keeps none.
+    // Undecided data neither fail nor pass a gate.
     let wild = costs(&[("old", "1000"), ("wild", "wild")], gate);
     let open = measured(&wild, 2);
     assert_eq!(open["gates"][0]["kept"], false);

@@ -1,5 +1,5 @@
-//! One session on several machines. Here they are this machine under several names: what is divided, sent, measured and merged
-//! is the same.
+//! One session on several machines, which are this one under several names: dividing, sending,
+//! measuring and merging are the same.
 
 use super::project::{Answer, Project};
 use super::small_disk::SmallDisk;
@@ -56,7 +56,7 @@ fn project(cases: &str) -> Project {
     project.with("fleet.toml", &text)
 }
 
-/// The lines of the last session: its header, and everything else without times and machines.
+/// The lines of the last session: its header, and all the rest without times and machines.
 fn session(project: &Project) -> (Value, Vec<String>) {
     let exported = project.run(&["report", "--export", "jsonl"]);
     let mut lines = exported
@@ -76,7 +76,7 @@ fn session(project: &Project) -> (Value, Vec<String>) {
                 run.remove(key);
             }
         }
-        // Where a benchmark lay when it failed is said, too.
+        // A failure also records the benchmark's location.
         if let Some(failure) = line.get_mut("failure").and_then(Value::as_object_mut) {
             failure.remove("replay");
         }
@@ -85,7 +85,7 @@ fn session(project: &Project) -> (Value, Vec<String>) {
     (header, lines.map(without).collect())
 }
 
-/// Measures alone and on the machines of the fleet, and compares; `together` is the command for the latter.
+/// Measures on this machine alone and with `together` on the fleet, and compares.
 fn compare_with_one_machine(project: &Project, mut together: Command, names: [&str; 3]) {
     let alone = project.run(&MEASURE);
     let (header, expected) = session(project);
@@ -105,7 +105,7 @@ fn compare_with_one_machine(project: &Project, mut together: Command, names: [&s
     assert_eq!(header["metrics"][0]["name"], "throughput");
     // The verdicts are the same, too.
     let table = |text: &str| {
-        // Beside each stands its machine.
+        // Each is followed by its machine.
         let rows = text.lines().filter(|line| line.contains("n="));
         let words = rows.flat_map(str::split_whitespace);
         let words: Vec<&str> = words.filter(|word| !names.contains(word)).collect();
@@ -151,7 +151,7 @@ fn machines_at_the_end_of_ssh_give_the_session_that_one_gives() {
     compare_with_one_machine(&project, together, HOSTS);
 }
 
-/// Slurm's `sbatch`, whose controller is started anew just when it is asked for the first time.
+/// A `sbatch` whose controller is restarting when it is first called.
 const AWAY_AT_FIRST: &str = r#"#!/bin/sh
 if mkdir "$0.asked" 2>/dev/null; then
     echo "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)" >&2
@@ -232,11 +232,11 @@ fn a_machine_that_gives_nothing_loses_its_cases_to_the_others() {
     let answer = answer.expect_status(0);
     let (_, runs) = session(&project);
     assert_eq!(runs.len(), 36, "{answer:?}");
-    // Which machine gets which case follows from the names; this one gets at least one of the three.
+    // Names determine which machine gets which case; this one gets at least one of the three.
     answer.expect_stderr(&["lab-2: the worker ended", "begin again on lab-1"]);
 }
 
-/// Whether a spool below this folder has a closed block.
+/// Returns whether a spool below this folder has a closed block.
 fn has_closed_block(fleet: &Path) -> bool {
     let entries = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten();
     let sessions = entries(fleet.join("sessions"));

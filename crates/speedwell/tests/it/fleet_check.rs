@@ -1,10 +1,10 @@
-//! `speedwell fleet`: machines that are listed, chosen and checked, by ssh and by Slurm.
+//! `speedwell fleet`: machines are listed, selected and checked, by ssh and by Slurm.
 
 use super::project::Project;
 use serde_json::Value;
 use speedwell_fixtures::lab::{Slurm, Sshd};
 
-/// Three machines by ssh, which use the program of the tests.
+/// Three machines by ssh, which use the tested program.
 fn by_ssh(sshd: &Sshd) -> Project {
     let program = env!("CARGO_BIN_EXE_speedwell");
     let machine = |name: &str, labels: &str| {
@@ -47,7 +47,7 @@ fn machines_by_ssh_are_listed_chosen_and_checked() {
         .expect_status(0)
         .json();
     assert_eq!(column(&json, "name"), ["m1", "m2", "m3"]);
-    // All three are this host, on which other tests may be measuring at this moment.
+    // All three are this host, on which other tests may be measuring right now.
     let states = column(&json, "state");
     assert!(
         states.iter().all(|own| own == "free" || own == "busy"),
@@ -88,7 +88,7 @@ fn machines_by_ssh_are_listed_chosen_and_checked() {
             "{key}: {figures:?}"
         );
     }
-    // The clock is the same, so the offset is nothing as far as is known.
+    // The clock is the same, so the offset is zero within its uncertainty.
     let [offset, uncertainty] =
         ["offset_ns", "uncertainty_ns"].map(|key| column(&json, key)[0].parse::<f64>().unwrap());
     assert!(offset.abs() <= uncertainty, "{offset} +- {uncertainty}");

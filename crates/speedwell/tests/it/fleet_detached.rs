@@ -1,4 +1,5 @@
-//! Sessions that are handed out and collected later: by this machine under several names, by ssh, and by Slurm.
+//! Detached sessions that are collected later: on this machine under several names, by ssh, and by
+//! Slurm.
 
 use super::fleet_failures::processes;
 use super::project::Project;
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Cases that are over soon, and one that is not.
+/// Short cases, and one that does not end.
 const SHORT: &str = "case n=1\n* 100\ncase n=2\n* 200\ncase n=3\n* 300\n";
 const LONG: &str = "case n=1\n* sleep:600000\n";
 
@@ -29,7 +30,7 @@ const MEASURE: [&str; 12] = [
     "--detach",
 ];
 
-/// A fleet of one kind, with what must outlive it and the folders that its machines use.
+/// A fleet of one kind, with the servers that must outlive it and the folders of its machines.
 struct Lab<'a> {
     project: Project,
     variables: Vec<(&'a str, PathBuf)>,
@@ -37,7 +38,7 @@ struct Lab<'a> {
 }
 
 impl Lab<'_> {
-    /// What a command prints.
+    /// Runs a command; returns its status, stdout and stderr.
     fn run(&self, words: &[&str]) -> (i32, String, String) {
         let mut command: Command = self.project.command(words);
         for (name, value) in &self.variables {
@@ -119,7 +120,7 @@ fn by_slurm(slurm: &Slurm, cases: &str) -> Lab<'static> {
 }
 
 impl Drop for Lab<'_> {
-    /// A test that fails leaves nobody behind who holds the machine.
+    /// A failing test must not leave a worker behind that locks the machine.
     fn drop(&mut self) {
         for worker in workers(&self.folders) {
             let _ = kill_process(worker, Signal::KILL);
@@ -144,7 +145,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Hands out, looks, waits, and removes: nothing is left.
+/// Detaches, inspects, waits, and cleans up: nothing is left.
 fn hand_out_and_collect(lab: &Lab<'_>) {
     let (status, stdout, stderr) = lab.run(&MEASURE);
     assert_eq!((status, stdout.as_str()), (0, "@1\n"), "{stderr}");
@@ -169,7 +170,7 @@ fn hand_out_and_collect(lab: &Lab<'_>) {
         .map(|own| own["blocks"].as_u64().unwrap())
         .sum();
     assert_eq!(blocks, 6, "three cases, two blocks of two runs a side each");
-    // Once more changes nothing.
+    // Collecting again changes nothing.
     assert_eq!(lab.run(&["fleet", "collect", "@1"]).0, 0);
     assert_eq!(lab.runs(), 24);
     let refused = lab.run(&["fleet", "cancel", "@1"]);
@@ -188,7 +189,7 @@ fn hand_out_and_collect(lab: &Lab<'_>) {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// Hands out what does not end, and ends it.
+/// Detaches a session that does not end, and cancels it.
 fn hand_out_and_cancel(lab: &Lab<'_>) {
     let (status, _, stderr) = lab.run(&MEASURE);
     assert_eq!(status, 0, "{stderr}");
@@ -255,7 +256,7 @@ fn a_worker_that_was_killed_meanwhile_has_a_successor() {
         let has_begun = spools.flat_map(|session| fs::read_dir(session.path().join("spools")));
         has_begun.flatten().next().is_some()
     });
-    // It may have ended by itself on a machine that is fast.
+    // On a fast machine it may have ended by itself.
     for worker in workers(&lab.folders) {
         let _ = kill_process(worker, Signal::KILL);
     }

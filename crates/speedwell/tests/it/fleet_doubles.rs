@@ -1,9 +1,11 @@
-//! Two workers side by side at the same work: the command takes the first one for dead while it lives, and gives its work to a second.
-//! Each block is kept once, and what the first one closes afterwards is refused and said.
+//! Two workers with the same work: the coordinator presumes the first one dead, while it lives, and
+//! gives its work to a second. Each block is stored once; blocks that the first one closes
+//! afterwards are rejected and reported.
 //!
-//! Fences keep such workers apart on one machine: its lock, and that the first one looks before every block whether it was replaced.
-//! So here each has a lock of its own, as jobs in containers may have, and the first one stands still in the middle of a block until
-//! the second one has closed the same.
+//! On one machine, fencing prevents this: its lock, and the check of the first worker before every
+//! block whether it was replaced. So here each worker has a separate lock, as jobs in containers
+//! may have, and the first one is stopped in the middle of a block until the second one has closed
+//! the same block.
 
 use super::busy::wait_until;
 use super::fleet_failures::{by_slot, kill, processes, session};
@@ -26,9 +28,9 @@ const MEASURE: [&str; 8] = [
     "--seed",
     "7",
 ];
-/// Gives a process another folder for locks than all others have.
+/// Gives a process a private folder for locks.
 const OWN_LOCKS: &str = "mount -t tmpfs tmpfs /run/lock";
-/// Cases of eight blocks, whose runs take a while and differ.
+/// Cases of eight blocks, with slow runs that differ.
 const BENCHMARK: &str = "\
 case n=0
 * sleep:50,memory=1 sleep:50,memory=2 sleep:50,memory=3
@@ -36,8 +38,8 @@ case n=1
 * sleep:50,memory=4 sleep:50,memory=5
 ";
 
-/// A fleet of machines of these names that are this one, with a lock each: a worker is the child of a shell that waits for it. Nothing
-/// where workers cannot have locks of their own.
+/// A fleet of machines of these names, which are this one, with a lock each: a worker is the child
+/// of a shell that waits for it. `None` where workers cannot have private locks.
 pub(super) fn of_machines(benchmark: &str, names: &[&str]) -> Option<Project> {
     let tried = Command::new("unshare")
         .args(["--mount", "sh", "-c", OWN_LOCKS])
@@ -65,7 +67,7 @@ pub(super) fn of_machines(benchmark: &str, names: &[&str]) -> Option<Project> {
     Some(project.with("fleet.toml", &file))
 }
 
-/// What a command says, as it says it.
+/// Output of a command, as it is written.
 struct Said {
     lines: Arc<Mutex<Vec<String>>>,
     reading: JoinHandle<()>,
@@ -92,7 +94,7 @@ impl Said {
             .any(|line| line.contains(text))
     }
 
-    /// All of it, once the command has ended.
+    /// All of it, once the command has exited.
     fn whole(self) -> String {
         self.reading.join().unwrap();
         let lines = self.lines.lock().unwrap();
@@ -109,7 +111,7 @@ fn spool(project: &Project, attempt: u32) -> PathBuf {
     session.join(format!("spools/0.{attempt}.jsonl"))
 }
 
-/// The blocks that an attempt has closed so far, as they are written.
+/// The blocks that an attempt has closed so far, as written in its spool.
 fn closed(project: &Project, attempt: u32) -> Vec<(u64, u64)> {
     let text = fs::read_to_string(spool(project, attempt)).unwrap_or_default();
     let done = text.lines().filter_map(|line| {
@@ -120,7 +122,7 @@ fn closed(project: &Project, attempt: u32) -> Vec<(u64, u64)> {
     done.collect()
 }
 
-/// The workers of a project that are not their carriers.
+/// The workers of a project, without the shells around them.
 fn workers(project: &Project) -> Vec<u32> {
     let found = processes(&["perform-parcel", &project.path("fleet").to_string_lossy()]);
     let program = Path::new(env!("CARGO_BIN_EXE_speedwell"));
@@ -134,7 +136,7 @@ fn signal(process: u32, signal: Signal) {
     kill_process(Pid::from_raw(process as i32).unwrap(), signal).unwrap();
 }
 
-/// What waits for a process.
+/// The parent of a process.
 fn parent_of(process: u32) -> u32 {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
     // proc_pid_stat(5): `NUMBER (NAME) STATE PARENT`.
@@ -143,7 +145,8 @@ fn parent_of(process: u32) -> u32 {
     parent.parse().unwrap()
 }
 
-/// Has a worker stand still in the middle of a block that is not its first one; gives what it had closed before.
+/// Stops a worker in the middle of a block other than its first; returns the blocks that it had
+/// closed before.
 fn stop_in_a_block(project: &Project, worker: u32) -> Vec<(u64, u64)> {
     let sleeps = || {
         let place = fs::read_to_string(format!("/proc/{worker}/wchan")).unwrap_or_default();
@@ -152,7 +155,7 @@ fn stop_in_a_block(project: &Project, worker: u32) -> Vec<(u64, u64)> {
     loop {
         wait_until(|| !closed(project, 0).is_empty());
         let before = closed(project, 0);
-        // In a run, and so beyond the look whether it was replaced.
+        // Within a run, and so past the check whether it was replaced.
         wait_until(sleeps);
         signal(worker, Signal::STOP);
         wait_until(|| {
@@ -183,7 +186,8 @@ fn a_worker_that_was_taken_for_dead_is_refused() {
     wait_until(|| !closed(&project, 1).is_empty());
     let block = closed(&project, 1)[0];
     let second = workers(&project).into_iter().find(|own| *own != first);
-    // Both live, and both have done the same work. The second one waits, so that it has not done all before the first one goes on.
+    // Both are alive, and both have done the same work. The second one is paused, so that it is not
+    // done before the first one continues.
     let second = second.unwrap();
     signal(second, Signal::STOP);
     signal(first, Signal::CONT);

@@ -1,5 +1,5 @@
-//! Sessions on several machines, of which one breaks: nothing that was done is lost, nothing is kept twice, and the report is that of
-//! an undisturbed session.
+//! Sessions on several machines, one of which fails: no completed work is lost or stored twice, and
+//! the report is that of an undisturbed session.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use super::experiment_place_slurm::{expect_waiting, other_job};
@@ -12,12 +12,13 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long anything may take on a busy host.
+/// Longer than any step takes on a busy host.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// What is measured: six cases whose runs take a while, and differ.
+/// Number of cases, with slow runs that differ.
 const CASES: u32 = 6;
 
-/// A project whose fleet is described by `engine` and machines of these names, all of which use the program of the tests.
+/// A project whose fleet has this `engine` and machines of these names, all of which use the tested
+/// program.
 fn project(engine: &str, machines: &[&str], folder: Option<&Path>) -> Project {
     let program = env!("CARGO_BIN_EXE_speedwell");
     let mut file = format!("{engine}\n");
@@ -51,7 +52,7 @@ pub(super) fn by_ssh() -> Option<(Sshd, Project)> {
     Some((sshd, project))
 }
 
-/// Three machines of Slurm with a folder that all see.
+/// Three machines of Slurm with a shared folder.
 pub(super) fn by_slurm() -> Option<(Slurm, Project)> {
     let slurm = Slurm::start()
         .inspect_err(|why| eprintln!("skipped: {why}"))
@@ -102,7 +103,7 @@ pub(super) fn session(project: &Project) -> Session {
     store.session(1).unwrap()
 }
 
-/// What was measured in each slot; a slot that is there twice has no place in it.
+/// The content of each slot; fails if a slot occurs twice.
 pub(super) fn by_slot(session: &Session) -> BTreeMap<u32, (String, String, u32, String)> {
     let mut slots = BTreeMap::new();
     for run in &session.runs {
@@ -122,7 +123,7 @@ pub(super) fn by_slot(session: &Session) -> BTreeMap<u32, (String, String, u32, 
     slots
 }
 
-/// Asserts that the session holds what a session of this machine alone holds.
+/// Asserts that the session equals one of this machine alone.
 #[track_caller]
 fn expect_all(project: &Project, answer: Answer) {
     let answer = answer.expect_status(0);
@@ -137,7 +138,7 @@ fn expect_all(project: &Project, answer: Answer) {
     assert_eq!(distant.runs.len() as u32, CASES * 2 * 8);
 }
 
-/// Waits until the store has blocks of the session and lacks others.
+/// Waits until the store has some, but not all blocks of the session.
 pub(super) fn wait_for_blocks(project: &Project) {
     let begun = Instant::now();
     loop {
@@ -154,7 +155,7 @@ pub(super) fn wait_for_blocks(project: &Project) {
     }
 }
 
-/// The processes whose command line has all of these words.
+/// The processes whose command line contains all of these words.
 pub(super) fn processes(words: &[&str]) -> Vec<u32> {
     let numbers = std::fs::read_dir("/proc").unwrap().flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -166,10 +167,10 @@ pub(super) fn processes(words: &[&str]) -> Vec<u32> {
     numbers.filter(has).collect()
 }
 
-/// Kills one worker of a folder that measures.
+/// Kills one measuring worker of a folder.
 fn kill_a_worker(folder: &Path) {
     let workers = processes(&["perform-parcel", &folder.to_string_lossy()]);
-    // The shell that sshd starts for it, if that has stayed, has the same words.
+    // The shell that sshd starts for it, if it did not exec, has the same words.
     let workers = workers.iter().filter(|worker| {
         let program = std::fs::read_link(format!("/proc/{worker}/exe")).unwrap_or_default();
         program == Path::new(env!("CARGO_BIN_EXE_speedwell"))
@@ -291,7 +292,7 @@ fn why_work_waits_in_the_queue_is_said_once() {
     let other = other_job(&slurm, "n2");
     let mut child = measuring(&project, Some(&slurm), &["--on", "n2"]);
     let said = expect_waiting(&mut child, "waiting in the queue of Slurm: n2 (");
-    // Slurm is asked once more at least.
+    // Wait for at least one more poll of Slurm.
     std::thread::sleep(Duration::from_secs(6));
     slurm.says("scancel", &[&other]);
     expect_all(&project, answer(child));

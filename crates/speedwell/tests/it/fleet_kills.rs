@@ -1,5 +1,5 @@
-//! Whatever is killed while Slurm's machines measure, and whenever: no closed block is lost, none is kept twice, and the session is
-//! that of a machine that nobody disturbed.
+//! Kills at random moments while Slurm's machines measure: no closed block is lost or stored twice,
+//! and the session equals that of an undisturbed machine.
 
 use super::fleet_failures::{by_slot, by_slurm, kill, measuring, processes, session};
 use super::project::Project;
@@ -13,7 +13,7 @@ use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Who is killed.
+/// Which process is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Victim {
     Coordinator,
@@ -31,13 +31,13 @@ const VICTIMS: [Victim; 5] = [
     Victim::Controller,
 ];
 
-/// The longest time before a kill: about what a session takes.
+/// Latest time of a kill: about the length of a session.
 const LATEST_MS: u64 = 3_000;
 
-/// A case has so many blocks, each with two runs of a side.
+/// Number of blocks of a case, each with two runs of a side.
 const BLOCKS: u32 = 4;
 
-/// Numbers that look random, always the same (Marsaglia's xorshift of 64 bits).
+/// Deterministic pseudorandom numbers (Marsaglia's xorshift of 64 bits).
 fn next(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -45,7 +45,7 @@ fn next(state: &mut u64) -> u64 {
     *state
 }
 
-/// Kills one of these, if one lives; whether one did.
+/// Kills one of these, if one is alive; returns whether one was.
 fn kill_one(slurm: &Slurm, victim: Victim, coordinator: u32, choice: usize) -> bool {
     let folder = slurm.folder();
     let folder = folder.to_string_lossy();
@@ -67,7 +67,7 @@ fn kill_one(slurm: &Slurm, victim: Victim, coordinator: u32, choice: usize) -> b
     let Some(&&process) = alive.get(choice % alive.len().max(1)) else {
         return false;
     };
-    // It may have ended at this moment.
+    // It may have just exited.
     let killed = std::panic::catch_unwind(|| kill(process)).is_ok();
     std::thread::sleep(Duration::from_secs(1));
     match victim {
@@ -78,7 +78,7 @@ fn kill_one(slurm: &Slurm, victim: Victim, coordinator: u32, choice: usize) -> b
     killed
 }
 
-/// Whether a process belongs to this cluster.
+/// Returns whether a process belongs to this cluster.
 fn has_conf(process: u32, slurm: &Slurm) -> bool {
     let environment = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
     let conf = slurm.conf();
@@ -92,11 +92,12 @@ fn start_again(slurm: &Slurm, daemon: &str, words: &[&str]) {
     assert!(started.unwrap().success(), "{daemon}");
 }
 
-/// A controller that was killed may take jobs for running whose end it has forgotten. It finds out after a minute.
+/// Time after which to clear jobs that a killed controller, having lost their end, believes to be
+/// running. Left alone it finds out after a minute.
 const FORGOTTEN: Duration = Duration::from_secs(3);
 
-/// Waits until all machines can be had: those that were killed have come back, and nothing is measured any more. Does what an
-/// operator would do with jobs that are none.
+/// Waits until all machines are available: killed daemons are back, and nothing is measured. Like
+/// an operator, cancels jobs that do not exist.
 fn await_all(slurm: &Slurm) {
     let begin = Instant::now();
     let mut is_cleared = false;
@@ -113,7 +114,7 @@ fn await_all(slurm: &Slurm) {
         assert!(elapsed < Duration::from_secs(120), "{idle} are idle");
         if elapsed > FORGOTTEN && !is_cleared {
             let mut cancel = slurm.command("scancel");
-            // Without a controller it is tried again.
+            // Retried while there is no controller.
             let done = cancel.args(["--me", "--state=RUNNING"]).output();
             is_cleared = done.is_ok_and(|output| output.status.success());
         }
@@ -121,8 +122,8 @@ fn await_all(slurm: &Slurm) {
     }
 }
 
-/// Does what an operator does until it is over: a controller that was killed may give a number of a job away twice, and then Slurm
-/// gives no work to the machines until somebody says that they are well.
+/// Acts as an operator until it is over: a killed controller may assign a job number twice, after
+/// which Slurm drains the machines until somebody resumes them.
 fn operate(slurm: &Slurm, is_over: &AtomicBool) {
     while !is_over.load(Ordering::Relaxed) {
         let mut asked = slurm.command("sinfo");
@@ -133,7 +134,7 @@ fn operate(slurm: &Slurm, is_over: &AtomicBool) {
             if let Some((node, "Duplicate jobid")) = line.split_once(' ') {
                 let mut resume = slurm.command("scontrol");
                 let words = ["update", &format!("nodename={node}"), "state=resume"];
-                // Without a controller it is tried again.
+                // Retried while there is no controller.
                 let _ = resume.args(words).output();
             }
         }
@@ -141,8 +142,8 @@ fn operate(slurm: &Slurm, is_over: &AtomicBool) {
     }
 }
 
-/// When the runs of each block were begun, for each time that it was measured and closed, by whatever attempt. One that takes over
-/// what another one closed has the same runs.
+/// Start times of the runs of each block, for each time that it was measured and closed, by any
+/// attempt. An attempt that inherits a closed block has the same runs.
 fn closed_blocks(slurm: &Slurm, id: &str) -> BTreeMap<(u64, u64), BTreeSet<Vec<i64>>> {
     let spools = slurm.folder().join("sessions").join(id).join("spools");
     let files = std::fs::read_dir(spools).unwrap().flatten();
@@ -164,11 +165,11 @@ fn closed_blocks(slurm: &Slurm, id: &str) -> BTreeMap<(u64, u64), BTreeSet<Vec<i
     closed
 }
 
-/// How many runs each block of a case and a variant has. A machine that gave nothing twice in a row has lost its cases to another one,
-/// where their blocks have numbers of their own.
+/// Number of runs of each block of a case and a variant. A machine that yielded nothing twice in a
+/// row has lost its cases to another one, where their blocks have other numbers.
 fn by_block(session: &Session) -> BTreeMap<(String, String, u32), usize> {
     let mut blocks = BTreeMap::new();
-    // Nothing is there twice.
+    // No slot occurs twice.
     assert_eq!(by_slot(session).len(), session.runs.len());
     for run in &session.runs {
         let block = run.block % BLOCKS;
@@ -178,7 +179,8 @@ fn by_block(session: &Session) -> BTreeMap<(String, String, u32), usize> {
     blocks
 }
 
-/// Whether a session could be resumed: one whose coordinator was killed early does not exist.
+/// Resumes a session; returns whether it exists, which it may not if its coordinator was killed
+/// early.
 fn resumed(project: &Project, slurm: &Slurm, killed_after: Duration) -> bool {
     let mut again = project.command(&["run", "--resume", "@latest"]);
     let again = again.env("SLURM_CONF", slurm.conf()).output().unwrap();
@@ -186,13 +188,14 @@ fn resumed(project: &Project, slurm: &Slurm, killed_after: Duration) -> bool {
     if said.contains("no session") {
         return false;
     }
-    // The end may have come just before the kill.
+    // It may have ended just before the kill.
     let is_done = again.status.success() || said.contains("is complete: nothing to resume");
     assert!(is_done, "after {killed_after:?}: {said}");
     true
 }
 
-/// Kills so often, once a session. What a slot holds is compared with a session of this machine alone.
+/// Kills this often, once per session. The content of each slot is compared with a session of this
+/// machine alone.
 fn kill_at_random_moments(kills: u32, seed: u64) {
     let Some((slurm, undisturbed)) = by_slurm() else {
         return;
@@ -237,7 +240,8 @@ fn kill_and_compare(slurm: &Slurm, undisturbed: &Project, kills: u32, seed: u64)
         }
         if !done.status.success() {
             let resumed = resumed(&project, slurm, after);
-            // Without a controller nobody knows the machines, or nobody takes the work: that is said at once.
+            // Without a controller nobody knows the machines or accepts the work: that is reported
+            // at once.
             assert!(
                 matches!(victim, Victim::Coordinator | Victim::Controller),
                 "{victim:?} after {after:?}: {said}"
@@ -267,7 +271,7 @@ fn kill_and_compare(slurm: &Slurm, undisturbed: &Project, kills: u32, seed: u64)
     }
 }
 
-/// A session on one machine, some of whose blocks are there, and whose job has lost its step daemon.
+/// Starts a session on one machine, with some blocks stored, whose job has lost its step daemon.
 fn without_step_daemon(slurm: &Slurm, project: &Project) -> Child {
     let child = measuring(project, Some(slurm), &["--on", "n1"]);
     let begin = Instant::now();
@@ -286,11 +290,11 @@ fn what_a_worker_closes_that_outlives_its_job_is_not_measured_again() {
     let Some((slurm, project)) = by_slurm() else {
         return;
     };
-    // It goes on for longer than it takes until its end is heard of.
+    // It runs for longer than the loss takes to be detected.
     let benchmark = std::fs::read_to_string(project.path("g/slow.fake")).unwrap();
     let project = project.with("g/slow.fake", &benchmark.replace("sleep:30", "sleep:150"));
     let child = without_step_daemon(&slurm, &project);
-    // Nobody can tell the worker.
+    // The worker cannot be notified.
     let jobs = slurm.says("squeue", &["-h", "-t", "R", "-o", "%i"]);
     slurm.says("scancel", &[&jobs]);
     let done = child.wait_with_output().unwrap();

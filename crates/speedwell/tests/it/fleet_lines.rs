@@ -1,5 +1,5 @@
-//! Lines to machines leave no process: whether a session ends well, badly or with `kill -9`, and also where ssh is told to share
-//! connections and to keep them when nobody uses them any more.
+//! Connections to machines leave no process behind, whether a session succeeds, fails or is killed
+//! with `kill -9`, even if ssh is configured to share connections and keep idle ones.
 
 use super::busy::wait_until;
 use super::fleet_failures::{by_ssh, measuring, processes, wait_for_blocks};
@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
-/// What users have in `~/.ssh/config` so that a second line to a host is there at once.
+/// A typical `~/.ssh/config` that shares connections, so that a second one to a host is instant.
 fn shares_connections(sshd: &Sshd) {
     let sockets = sshd.folder().join("line-%n");
     let text = format!(
@@ -20,7 +20,8 @@ fn shares_connections(sshd: &Sshd) {
     config.unwrap().write_all(text.as_bytes()).unwrap();
 }
 
-/// The clients of ssh that read this configuration or keep a connection for others, and the workers at their other ends.
+/// The ssh clients with this configuration, including those that keep a shared connection, and the
+/// workers at the other ends.
 fn lines(sshd: &Sshd) -> Vec<String> {
     let config = sshd.config();
     let folder = sshd.folder();
@@ -55,7 +56,7 @@ fn expect_none(sshd: &Sshd, when: &str) {
     );
 }
 
-/// Has three sessions end, each in a way of its own.
+/// Ends three sessions, each in a different way.
 fn end_sessions((sshd, project): (Sshd, Project)) {
     let file = fs::read_to_string(project.path("fleet.toml")).unwrap();
     let again = || {

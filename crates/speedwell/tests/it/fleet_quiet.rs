@@ -1,6 +1,6 @@
-//! What a fleet costs: what everything that is not measured takes of the processor while a machine measures (coordinator, line or
-//! daemons, and the worker), whether what is measured is as quick as without a fleet, how soon the first run begins, and how much
-//! longer a run takes.
+//! Overhead of a fleet: processor time of everything but the measured process while a machine
+//! measures (coordinator, connection or daemons, and worker), whether measured code is as fast as
+//! without a fleet, how soon the first run starts, and how much longer a run takes.
 
 use super::harness_driver::tool;
 use super::project::Project;
@@ -10,30 +10,32 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long it is looked at.
+/// Length of the observation.
 const LENGTH: Duration = Duration::from_secs(30);
-/// At most this share of a processor, all together.
+/// Maximum share of a processor, of all of them together.
 const MOST: f64 = 0.01;
-/// At most this share of a processor on the machine that measures.
+/// Maximum share of a processor on the measuring machine.
 const MOST_BESIDE: f64 = 0.002;
-/// At most so much longer takes a run on a machine of a fleet, in milliseconds.
+/// Maximum additional time of a run on a machine of a fleet, in milliseconds.
 const MOST_MS: f64 = 1.0;
-/// At most by this part differ the quickest milliseconds with and without a fleet.
+/// Maximum relative difference of the fastest milliseconds with and without a fleet.
 const MOST_SLOWER: f64 = 0.01;
-/// So many sessions of each are looked at, and more until the quickest milliseconds of both are seen.
+/// Minimum number of pairs of sessions, and the maximum until the fastest milliseconds of both are
+/// seen.
 const FEWEST_PAIRS: u32 = 2;
 const MOST_PAIRS: u32 = 12;
 /// The kernel counts processor time in hundredths of a second.
 const TICK_S: f64 = 0.01;
 
-/// What does nothing until it has been looked at.
+/// A benchmark that does nothing while the overhead is observed.
 const SLEEPING: &str = "import speedwell, time
 
 @speedwell.benchmark
 def slow():
     time.sleep(100)
 ";
-/// What keeps a processor busy, with nothing but registers: its speed depends neither on memory nor on where its code lies.
+/// A benchmark that keeps a processor busy using only registers: its speed depends neither on
+/// memory nor on code placement.
 const BUSY: &str = r#"import hashlib, speedwell
 
 @speedwell.benchmark
@@ -59,7 +61,7 @@ fn project(head: &str, name: &str, folder: &Path) -> Project {
         .with("i/busy.py", BUSY)
 }
 
-/// The same by ssh on `m1`; nothing where there can be no such machine.
+/// Likewise by ssh on `m1`; `None` if that is impossible.
 fn by_ssh() -> Option<(Sshd, Project)> {
     let sshd = Sshd::start().inspect_err(|why| eprintln!("skipped: {why}"));
     let sshd = sshd.ok()?;
@@ -71,7 +73,7 @@ fn by_ssh() -> Option<(Sshd, Project)> {
     Some((sshd, project))
 }
 
-/// The same by Slurm on `n1`.
+/// Likewise by Slurm on `n1`.
 fn by_slurm() -> Option<(Slurm, Project)> {
     let slurm = Slurm::start().inspect_err(|why| eprintln!("skipped: {why}"));
     let slurm = slurm.ok()?;
@@ -80,7 +82,7 @@ fn by_slurm() -> Option<(Slurm, Project)> {
     Some((slurm, project))
 }
 
-/// What the kernel says of a process from its state on, proc_pid_stat(5), and what it is called.
+/// Fields of a process from its state on, proc_pid_stat(5), and its name.
 fn stat(process: &Path) -> Option<(String, Vec<String>)> {
     let stat = std::fs::read_to_string(process.join("stat")).ok()?;
     let (name, fields) = stat.rsplit_once(')')?;
@@ -88,7 +90,7 @@ fn stat(process: &Path) -> Option<(String, Vec<String>)> {
     Some((name, fields.split_whitespace().map(str::to_owned).collect()))
 }
 
-/// The processor time of a process and of its children that have ended, in ticks.
+/// Processor time of a process and of its exited children, in ticks.
 fn ticks(process: &Path) -> Option<u64> {
     let (_, fields) = stat(process)?;
     // utime, stime, cutime, cstime.
@@ -96,7 +98,8 @@ fn ticks(process: &Path) -> Option<u64> {
     own.map(|own| own.parse::<u64>().ok()).sum()
 }
 
-/// All processes that have one of these paths in their command line or environment, but for what is measured, with what they took.
+/// All processes with one of these paths in their command line or environment, except what is
+/// measured, with their time.
 fn processes(paths: &[PathBuf]) -> Vec<(PathBuf, u64)> {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     let has = |process: &PathBuf| {
@@ -117,7 +120,8 @@ fn processes(paths: &[PathBuf]) -> Vec<(PathBuf, u64)> {
         .collect()
 }
 
-/// Whether a process is one of the machine that measures, not of the one of the command or of the controller.
+/// Returns whether a process is on the measuring machine, rather than on that of the command or the
+/// controller.
 fn is_beside(process: &Path, coordinator: u32) -> bool {
     let Some((name, fields)) = stat(process) else {
         return true;
@@ -129,7 +133,7 @@ fn is_beside(process: &Path, coordinator: u32) -> bool {
     !is_own && name != "slurmctld"
 }
 
-/// Until a run has begun on the machine: its worker has a child that is measured.
+/// Waits until a run has started on the machine: its worker has a measured child.
 fn await_run(folder: &Path) {
     let begin = Instant::now();
     let is_measured = || {
@@ -148,11 +152,12 @@ fn await_run(folder: &Path) {
         assert!(elapsed < Duration::from_secs(60), "nobody measures");
         thread::sleep(Duration::from_millis(50));
     }
-    // What is done at the beginning is over, and the engine is asked as seldom as it will be.
+    // Start-up is over, and the engine is polled at its lowest rate.
     thread::sleep(Duration::from_secs(12));
 }
 
-/// The shares of a processor that all of them together took while a run was under way on the machine, and those on that machine.
+/// Shares of a processor while a run is in progress: of all processes together, and of those on the
+/// measuring machine.
 fn shares(project: &Project, name: &str, paths: &[PathBuf]) -> [f64; 2] {
     let words = ["run", "g", "--runs", "1", "--samples", "1", "--time", "1ms"];
     let mut child = project
@@ -197,7 +202,7 @@ fn shares(project: &Project, name: &str, paths: &[PathBuf]) -> [f64; 2] {
     shares
 }
 
-/// Looks at a fleet of one machine whose files are in these places.
+/// Checks a fleet of one machine whose files are in these places.
 fn expect_quiet(engine: &str, project: &Project, name: &str, paths: &[PathBuf]) {
     let [all, beside] = shares(project, name, paths);
     println!(
@@ -224,7 +229,7 @@ fn what_is_not_measured_takes_a_hundredth_of_a_processor_at_most_by_slurm() {
     }
 }
 
-/// What a session of the busy benchmark gave: iterations in a second, from 120 samples of a millisecond.
+/// Iterations per second in a session of the busy benchmark, from 120 samples of a millisecond.
 fn busy_rates(project: &Project, more: &[&str]) -> Vec<f64> {
     let words = [
         "run",
@@ -248,8 +253,9 @@ fn busy_rates(project: &Project, more: &[&str]) -> Vec<f64> {
         .collect()
 }
 
-/// That the quickest millisecond on a machine of a fleet is as quick as the quickest without one, seen in turn. What others
-/// take of a processor is in neither, however busy the machine is; what a fleet takes is looked at above.
+/// Asserts that the fastest millisecond on a machine of a fleet is as fast as the fastest without
+/// one, measured in turn. Neither contains the processor time of others, however busy the machine
+/// is; the fleet's own is checked above.
 fn expect_as_quick(engine: &str, project: &Project, name: &str) {
     let mut quickest = [0.0_f64; 2];
     for pair in 1..=MOST_PAIRS {
@@ -281,7 +287,7 @@ fn what_keeps_a_processor_busy_is_as_quick_as_without_a_fleet() {
     }
 }
 
-/// How long a session of so many runs of nothing takes, in seconds.
+/// Duration of a session with this many empty runs, in seconds.
 fn taken_s(project: &Project, runs: u32, more: &[&str]) -> f64 {
     let runs = runs.to_string();
     let words = ["run", "h", "--variant", "a=", "--runs", &runs];
@@ -290,13 +296,13 @@ fn taken_s(project: &Project, runs: u32, more: &[&str]) -> f64 {
     begin.elapsed().as_secs_f64()
 }
 
-/// Milliseconds of each further run.
+/// Milliseconds of each additional run.
 fn each_ms(project: &Project, more: &[&str]) -> f64 {
     let [few, many] = [200, 2200].map(|runs| taken_s(project, runs, more));
     (many - few) * 1000.0 / 2000.0
 }
 
-/// When the first run of the last session began, in seconds since 1970.
+/// Start of the first run of the last session, in seconds since 1970.
 fn first_run_s(project: &Project) -> f64 {
     let exported = project.run(&["report", "--export", "jsonl"]).stdout;
     let runs = exported.lines().filter(|line| line.starts_with("{\"run\""));
@@ -326,7 +332,7 @@ fn the_first_run_comes_soon_and_each_costs_little() {
             .trim()
             .parse()
             .unwrap();
-        // Slurm says whole seconds, so it is at most this.
+        // Slurm reports whole seconds, so this is an upper bound.
         let after = first_run_s(&project) - begun;
         println!("the first run began {after:.1} s at most after Slurm began the job");
         assert!(after <= 2.0, "{after}");

@@ -1,5 +1,5 @@
-//! How much sooner ten machines are done than one, with a thousand cases that take equally long. The machines are this one ten times:
-//! a run waits and does nothing else, so that they do not take each other's processors away.
+//! Speedup of ten machines over one, with a thousand cases that take equally long. The machines are
+//! this one ten times: a run only waits, so they do not compete for processors.
 
 use super::fleet_doubles::of_machines;
 use super::project::Project;
@@ -13,7 +13,7 @@ const CASES: usize = 1000;
 const RUN: Duration = Duration::from_millis(40);
 /// Runs of each of the two sides of a case.
 const RUNS: usize = 2;
-/// How much longer than a tenth of one machine's time ten machines may take, as a factor.
+/// Maximum time of ten machines, relative to a tenth of one machine's time.
 const MOST: f64 = 1.3;
 
 fn benchmark() -> String {
@@ -21,7 +21,7 @@ fn benchmark() -> String {
     (0..CASES).map(case).collect()
 }
 
-/// How long it takes until these machines have measured everything.
+/// Time until these machines have measured everything.
 fn time_of(project: &Project, machines: &str) -> Duration {
     let runs = RUNS.to_string();
     let words = ["run", "g", "--variant=old=", "--variant=new=", "--seed=7"];
@@ -31,8 +31,8 @@ fn time_of(project: &Project, machines: &str) -> Duration {
     begin.elapsed()
 }
 
-/// `cargo test -p speedwell --test it --features http3,postgres -- fleet_shares --ignored --nocapture`, on a machine that has nothing
-/// else to do.
+/// On an idle machine:
+/// `cargo test -p speedwell --test it --features http3,postgres -- fleet_shares --ignored --nocapture`
 #[test]
 #[ignore = "takes four minutes, and needs an idle machine"]
 fn ten_machines_take_little_more_than_a_tenth_of_the_time_of_one() {

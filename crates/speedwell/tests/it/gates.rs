@@ -1,5 +1,5 @@
-//! Gates of every command: exit status and line. The table is in docs/reference/gates.md; its cells are tested in
-//! `analysis/tests/gates.rs`.
+//! Gates of every command: exit status and line. The table is in docs/reference/gates.md; its cells
+//! are tested in `analysis/tests/gates.rs`.
 
 use super::project::{Answer, Project};
 use super::run::TWO_CASES;
@@ -20,7 +20,7 @@ fn slower() -> String {
     case(16) + &case(1024)
 }
 
-/// A file of `go test`: so many lines of one benchmark with these figures behind the time.
+/// A file of `go test`: this many lines of one benchmark, with these figures after the time.
 fn go(runs: u32, figures: &str) -> String {
     let mut text = "pkg: example.com/words\n".to_owned();
     for at in 0..runs {

@@ -1,4 +1,4 @@
-//! The option grammar holds together: a letter, a name, a meaning, in every command.
+//! Consistency of the options: a letter, a name and a meaning are the same in every command.
 
 use super::project::Project;
 use std::collections::BTreeMap;
@@ -14,9 +14,9 @@ fn options() -> Vec<(String, clap::Arg)> {
     all
 }
 
-/// Options that mean the same to a load as elsewhere, but whose words must say what a load makes of
-/// it: it has one sample, whose length is that of the load, its cases are addresses, what runs
-/// beside the server is the generator, and its addresses are those that it connects from.
+/// Options with the same meaning for a load as elsewhere, but other help texts: a load has one
+/// sample, as long as the load; its cases are URLs, what runs beside the server is the generator,
+/// and addresses are those it connects from.
 const OF_A_LOAD: [&str; 8] = [
     "concurrency",
     "runs",
@@ -28,12 +28,12 @@ const OF_A_LOAD: [&str; 8] = [
     "bind",
 ];
 
-/// Options that mean the same to a search for iterations as elsewhere, but whose defaults are others: it asks for
-/// lengths of samples, and computes a variation from the runs.
+/// Options with the same meaning for a search for iterations as elsewhere, but other defaults: it
+/// needs long samples, and computes a variation from the runs.
 const OF_ITERATIONS: [&str; 2] = ["runs", "time"];
 
-/// What `warmup` says differently: it has a fixed number of processes, of which it records all iterations, and '--steady' says how
-/// much of one must be steady.
+/// Options that `warmup` words differently: it has a fixed number of processes and records all
+/// their iterations, and '--steady' is the part of one that must be steady.
 const OF_WARMUP: [&str; 4] = ["runs", "iterations", "time", "steady"];
 
 #[test]
@@ -43,12 +43,14 @@ fn a_letter_means_the_same_everywhere() {
         let (Some(letter), Some(long)) = (option.get_short(), option.get_long()) else {
             continue;
         };
-        // Curl follows redirections by '-L', hyperfine lists values by it, and each is typed as it always was.
+        // Curl follows redirects with '-L' and hyperfine lists values with it; both keep their
+        // customary letter.
         if (command.as_str(), letter) == ("load", 'L') {
             assert_eq!(long, "location");
             continue;
         }
-        // Every load generator calls the number of requests so, and a load has no samples to count.
+        // In every load generator '-n' is the number of requests, and a load has no samples to
+        // count.
         if (command.as_str(), letter) == ("load", 'n') {
             assert_eq!(long, "count");
             continue;
@@ -69,7 +71,7 @@ fn a_letter_means_the_same_everywhere() {
 fn an_option_says_the_same_everywhere() {
     let mut helps: BTreeMap<String, String> = BTreeMap::new();
     for (command, option) in options() {
-        // '--help' says for itself where it would show more.
+        // The text of '--help' depends on whether it shows more.
         let Some(long) = option.get_long().filter(|long| *long != "help") else {
             continue;
         };
@@ -79,27 +81,28 @@ fn an_option_says_the_same_everywhere() {
             .unwrap_or_default();
         assert!(!help.is_empty(), "--{long} of '{command}' has no help");
         let own = match command.as_str() {
-            // The time of many sessions, which are of revisions that are not checked out.
+            // The budget covers many sessions, of revisions that are not checked out.
             "backfill" => &["budget", "branch"][..],
             "load" => &OF_A_LOAD[..],
             "iterations" => &OF_ITERATIONS,
             "warmup" => &OF_WARMUP,
-            // What is read has its values already, so that there is one for each name and no file of them.
+            // Imported data have their values already, so there is one for each name, and no file
+            // of them.
             "import" => &["set"],
-            // A check of layouts has a number of builds of its own.
+            // A check of layouts has its own number of builds.
             "doctor" => &["builds"],
-            // Sessions are chosen by what others are given.
+            // Sessions are selected by options that other commands assign.
             "history" => &["branch", "filter"],
-            // Its cases are of one benchmark, and differ by their values.
+            // Its cases belong to one benchmark, and differ by their values.
             "eval" => &["filter", "exclude"],
-            // What it lists are sessions.
+            // It lists sessions.
             "push" => &["list"],
             // It has no verdicts.
             "bisect" => &["threshold"],
-            // A comment is put on a pull request.
+            // A comment is posted on a pull request.
             "comment" => &["on"],
-            // Its store is a file.
-            // Certificate and key are its own, not those of a client; what it logs is a form.
+            // Its store is a file. Certificate and key are its own, not a client's; its log option
+            // is a format.
             "serve" => &["db", "cert", "key", "log"],
             _ => &[],
         };
@@ -133,13 +136,14 @@ fn the_grammar_is_consistent_in_itself() {
     speedwell::grammar().debug_assert();
 }
 
-/// The most lines of a short help: what a terminal of ordinary height shows at once.
+/// Maximum lines of a short help: what a terminal of ordinary height shows at once.
 const SCREEN: usize = 40;
 
-/// The widest first line of an option's help: beside the longest names it fits on a terminal of 100 columns.
+/// Maximum width of the first line of an option's help: beside the longest names it fits on 100
+/// columns.
 const FIRST_LINE: usize = 65;
 
-/// Every command with the words that call it, commands below commands included.
+/// Every command with the words that call it, including subcommands.
 fn commands(command: &clap::Command, words: &[String]) -> Vec<(Vec<String>, clap::Command)> {
     let mut found = vec![(words.to_vec(), command.clone())];
     for inner in command.get_subcommands() {
@@ -151,7 +155,7 @@ fn commands(command: &clap::Command, words: &[String]) -> Vec<(Vec<String>, clap
     found
 }
 
-/// The options of a command that people see.
+/// The options of a command that are not hidden.
 fn visible_options(command: &clap::Command) -> impl Iterator<Item = &clap::Arg> {
     command
         .get_arguments()

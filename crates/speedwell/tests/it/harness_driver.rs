@@ -1,5 +1,5 @@
-//! The other end of the harness protocol, for tests: starts a harness, says lines, hears lines. It
-//! is written without the code under test, so what it cannot read is a fault of the harness.
+//! The driving side of the harness protocol, for tests: starts a harness, sends and receives lines.
+//! It is independent of the code under test, so what it cannot parse is a fault of the harness.
 
 use super::project::{is_current, repository};
 use rustix::io::{dup2, fcntl_dupfd_cloexec};
@@ -18,29 +18,28 @@ use std::time::Duration;
 /// Longer than any conversation takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A harness that is there: how it is started, and where its zoo of benchmarks lies.
+/// An installed harness: how to start it, and where its test benchmarks are.
 pub struct Harness {
     command: Vec<String>,
     folder: PathBuf,
-    /// One file with all benchmarks, or the ending of one file for each.
+    /// One file with all benchmarks, or the file extension for one file each.
     zoo: Result<&'static str, &'static str>,
 }
 
-/// A message as key and still escaped value.
+/// A message with keys and still escaped values.
 #[derive(Debug, Clone)]
 pub struct Event {
     pub verb: String,
     fields: Vec<(String, String)>,
 }
 
-/// A harness under way.
 pub struct Talk {
     child: Child,
     commands: Option<File>,
     events: Receiver<Event>,
 }
 
-/// How it ended.
+/// The remaining events and how it exited.
 #[derive(Debug)]
 pub struct Ended {
     pub events: Vec<Event>,
@@ -50,7 +49,7 @@ pub struct Ended {
 }
 
 impl Harness {
-    /// The harness of that language; none if its tools are missing.
+    /// Returns the harness of a language; `None` if its tools are missing.
     pub fn of(language: &str) -> Option<Harness> {
         let zoo = match language {
             "bun" | "deno" => "node",
@@ -74,12 +73,10 @@ impl Harness {
         })
     }
 
-    /// Starts the harness.
     pub fn start(&self) -> Talk {
         Talk::start(&self.command, &[])
     }
 
-    /// The file of a benchmark of the zoo.
     pub fn file(&self, benchmark: &str) -> PathBuf {
         match self.zoo {
             Ok(file) => self.folder.join(file),
@@ -87,7 +84,7 @@ impl Harness {
         }
     }
 
-    /// `describe` of a benchmark's file; `more` are further fields as they stand on the line.
+    /// `describe` of a benchmark's file; `more` are literal further fields.
     pub fn describe(&self, benchmark: &str, more: &str) -> String {
         format!(
             "describe\tid=2\tpath={}\troot={}{more}\n",
@@ -96,7 +93,7 @@ impl Harness {
         )
     }
 
-    /// `load` of a benchmark as job `job`; `values` are fields as they stand on the line.
+    /// `load` of a benchmark as job `job`; `values` are literal fields.
     pub fn load(&self, job: &str, benchmark: &str, values: &str) -> String {
         let name = match self.zoo {
             Ok(_) => format!("zoo/{benchmark}"),
@@ -109,7 +106,7 @@ impl Harness {
         )
     }
 
-    /// Says everything, then waits for the end.
+    /// Sends all commands, then waits for the end.
     pub fn converse(&self, commands: &[String]) -> Ended {
         let mut talk = self.start();
         talk.say(&commands.concat());
@@ -119,7 +116,7 @@ impl Harness {
 }
 
 impl Talk {
-    /// Starts that program as a harness, with these variables besides our own.
+    /// Starts a program as a harness, with these additional variables.
     pub fn start(words: &[String], variables: &[(&str, &str)]) -> Talk {
         let (commands_out, commands) = pipe();
         let (events, events_in) = pipe();
@@ -134,7 +131,7 @@ impl Talk {
             .stderr(Stdio::null());
         hand_over(&mut command, [(commands_out, 3), (events_in, 4)]);
         let child = command.spawn().unwrap();
-        // The command still holds the harness's ends.
+        // The command still holds the harness's ends of the pipes.
         drop(command);
         let (told, heard) = channel();
         std::thread::spawn(move || {
@@ -153,7 +150,7 @@ impl Talk {
         }
     }
 
-    /// The next event; none if the other side has closed its pipe.
+    /// The next event; `None` if the harness has closed its pipe.
     pub fn next(&self) -> Option<Event> {
         match self.events.recv_timeout(PATIENCE) {
             Ok(event) => Some(event),
@@ -162,24 +159,22 @@ impl Talk {
         }
     }
 
-    /// The number of its process.
     pub fn pid(&self) -> i32 {
         self.child.id() as i32
     }
 
-    /// Ends the process as the system would.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
     }
 
-    /// Writes lines; a harness that has gone hears nothing.
+    /// Writes lines; ignored if the harness is gone.
     pub fn say(&mut self, lines: &str) {
         if let Some(commands) = &mut self.commands {
             let _ = commands.write_all(lines.as_bytes());
         }
     }
 
-    /// Waits for an event of that verb, passing over others.
+    /// Waits for an event with that verb, skipping others.
     pub fn hear(&self, verb: &str) -> Event {
         loop {
             let event = self.events.recv_timeout(PATIENCE);
@@ -190,12 +185,11 @@ impl Talk {
         }
     }
 
-    /// Closes the command pipe.
     pub fn close(&mut self) {
         self.commands = None;
     }
 
-    /// Hears the rest and waits for the end of the process. The command pipe stays open until then,
+    /// Receives the rest and waits for the process to exit. The command pipe stays open until then,
     /// unless it was closed before.
     pub fn end(mut self) -> Ended {
         let mut events = Vec::new();
@@ -222,7 +216,7 @@ impl Talk {
     }
 }
 
-/// A test that fails leaves no process behind.
+/// A failing test leaves no process behind.
 impl Drop for Talk {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -231,7 +225,7 @@ impl Drop for Talk {
 }
 
 impl Ended {
-    /// The verbs, one word each.
+    /// The verbs, separated by spaces.
     pub fn verbs(&self) -> String {
         let verbs: Vec<&str> = self
             .events
@@ -241,7 +235,6 @@ impl Ended {
         verbs.join(" ")
     }
 
-    /// All events of that verb.
     pub fn all(&self, verb: &str) -> Vec<&Event> {
         self.events
             .iter()
@@ -249,7 +242,6 @@ impl Ended {
             .collect()
     }
 
-    /// The only event of that verb.
     #[track_caller]
     pub fn only(&self, verb: &str) -> &Event {
         let all = self.all(verb);
@@ -284,7 +276,6 @@ impl Event {
         items.map(decoded).collect()
     }
 
-    /// A value as a number.
     #[track_caller]
     pub fn number(&self, key: &str) -> f64 {
         let text = self.text(key);
@@ -292,18 +283,17 @@ impl Event {
             .unwrap_or_else(|_| panic!("{key}='{text}' in {self:?}"))
     }
 
-    /// A list of numbers.
     pub fn numbers(&self, key: &str) -> Vec<f64> {
         let of = |text: &String| text.parse().unwrap_or_else(|_| panic!("{key} in {self:?}"));
         self.list(key).iter().map(of).collect()
     }
 
-    /// Takes over the lists of a message that continues this one, which says `more=1`.
+    /// Merges the lists of the next message into this one, which has `more=1`.
     pub fn continue_with(&mut self, next: Event) {
         self.fields.retain(|(key, _)| key != "more");
         for (key, value) in next.fields {
             match self.fields.iter_mut().find(|(known, _)| *known == key) {
-                // What is no list is the same in both.
+                // Anything but a list is the same in both.
                 Some((_, list)) if *list == value => {}
                 Some((_, list)) => *list = format!("{list},{value}"),
                 None => self.fields.push((key, value)),
@@ -317,7 +307,7 @@ impl Event {
     }
 }
 
-/// A value as it stands on a line; with `%2C`, in a list.
+/// Escapes a value for a line, with `%2C` for a comma, as in a list.
 pub fn encoded(text: &str) -> String {
     let unsafe_byte = |byte: u8| byte < 0x20 || byte == b'%' || byte == b',' || byte == 0x7f;
     let mut made = Vec::new();
@@ -347,7 +337,8 @@ fn decoded(text: &str) -> String {
     String::from_utf8(made).unwrap()
 }
 
-/// How the harness for JavaScript is started with `node`, `bun` or `deno`; none without that program.
+/// The command line that starts the JavaScript harness with `node`, `bun` or `deno`; `None` without
+/// that program.
 pub fn javascript(runtime: &str) -> Option<Vec<String>> {
     let script = repository().join("harness/node/harness.cjs");
     let own: &[&str] = match runtime {
@@ -360,7 +351,7 @@ pub fn javascript(runtime: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// The first of these programs that is in `PATH`; says that the test is skipped if none is.
+/// The first of these programs found in `PATH`; reports that the test is skipped if there is none.
 pub fn tool(names: &[&str]) -> Option<String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -373,17 +364,18 @@ pub fn tool(names: &[&str]) -> Option<String> {
     found.map(|name| (*name).to_owned())
 }
 
-/// Whether that program is not in `PATH`; says that the test is skipped.
+/// Returns whether a program is missing from `PATH`; reports that the test is skipped.
 pub fn is_missing(program: &str) -> bool {
     tool(&[program]).is_none()
 }
 
-/// The zoo of the C++ harness as a program, compiled when it or the harness has changed.
+/// The test benchmarks of the C++ harness as a program, compiled when they or the harness have
+/// changed.
 pub fn compiled(file: &Path) -> Option<String> {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     let compiler = tool(&["c++", "g++", "clang++"])?;
     let program = PROGRAM.get_or_init(|| {
-        // Nothing clears up behind a static, so the program lies where Cargo keeps such things.
+        // A static is never dropped, so the program is in Cargo's directory for temporary files.
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("zoo");
         std::fs::create_dir_all(&folder).unwrap();
         let program = folder.join("zoo");
@@ -417,17 +409,18 @@ pub fn compiled(file: &Path) -> Option<String> {
     Some(program.to_string_lossy().into_owned())
 }
 
-/// A pipe (read end, write end), both above the descriptors that a harness gets, and not inherited.
+/// Creates a pipe (read end, write end) with descriptors above those of a harness, not inherited.
 pub fn pipe() -> (OwnedFd, OwnedFd) {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
     let high = |low| fcntl_dupfd_cloexec(low, 10).unwrap();
     (high(read), high(write))
 }
 
-/// Gives a program descriptors under these numbers; they come from [`pipe`], so that none lies on the number of another.
+/// Passes descriptors to a program under these numbers. They come from [`pipe`], so that none
+/// occupies another's number.
 pub fn hand_over(command: &mut Command, ends: [(OwnedFd, RawFd); 2]) {
-    // SAFETY: between fork and exec only dup2 is called, which is async-signal-safe (POSIX.1-2017, 2.4.3). What had
-    // the number before is not used any more, and the new owner of it is not closed.
+    // SAFETY: between fork and exec only dup2 is called, which is async-signal-safe (POSIX.1-2017,
+    // 2.4.3). Whatever had the number before is not used any more, and its new owner is not closed.
     unsafe {
         command.pre_exec(move || {
             for (from, to) in &ends {

@@ -1,4 +1,4 @@
-//! Results over time: the course of a project along its line of commits, what changed there, and the gate.
+//! Results over time: the trend of a project along its commits, its changes, and the gate.
 
 use super::project::{Answer, Project};
 use super::repository::{BENCH, Repository};
@@ -8,11 +8,12 @@ use std::fmt::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Commits of the project, and the first one with the change.
+/// Number of commits of the project, and the first one with the change.
 pub const COMMITS: u32 = 40;
 pub const SLOWER: u32 = 23;
 
-/// Three figures of a commit, within a percent, in an order without a pattern; 8 % lower from [`SLOWER`] on.
+/// Three figures of a commit, within a percent, in no particular order; 8 % lower from [`SLOWER`]
+/// on.
 pub fn figures(commit: u32) -> [f64; 3] {
     let factor = if commit < SLOWER { 1.0 } else { 0.92 };
     [0, 1, 2].map(|run| {
@@ -23,14 +24,14 @@ pub fn figures(commit: u32) -> [f64; 3] {
     })
 }
 
-/// The benchmark file as it is with a commit.
+/// The benchmark file as of a commit.
 pub fn benchmark(commit: u32) -> String {
     let [a, b, c] = figures(commit);
     format!("case n=1\n* {a} {b} {c}\n")
 }
 
-/// A repository whose benchmark became 8 % slower with commit [`SLOWER`]; every commit is older than its parent by its
-/// date.
+/// A repository whose benchmark became 8 % slower with commit [`SLOWER`]. Every commit is dated
+/// before its parent.
 pub fn repository() -> Option<Repository> {
     let repository = Repository::new()?;
     let commit = |commit: u32| {
@@ -42,11 +43,11 @@ pub fn repository() -> Option<Repository> {
     Some(repository)
 }
 
-/// The lines of a session of one commit, as they are exported; `edit` changes its first line.
+/// The exported lines of a session of one commit; `edit` changes its header.
 pub fn session(commit: u32, [revision, tree]: [&str; 2], edit: impl Fn(&mut Value)) -> String {
     let mut header = json!({
         "speedwell": "session", "version": 1, "id": format!("session-{commit}-{revision}"),
-        "started_unix_ms": 1_900_000_000_000_i64 + i64::from(commit), "state": "complete",
+        "started_unix_ms": 1_700_000_000_000_i64 + i64::from(commit), "state": "complete",
         "tags": [], "command": ["speedwell", "run", "g"],
         "design": {"order": "blocks", "stopping": {"kind": "fixed", "runs": 3}, "baseline": "default",
                    "seed": 1, "runs_per_block": 1},
@@ -61,7 +62,7 @@ pub fn session(commit: u32, [revision, tree]: [&str; 2], edit: impl Fn(&mut Valu
     for (slot, value) in figures(commit).into_iter().enumerate() {
         let run = json!({"run": {
             "benchmark": "g/parse.fake", "parameters": [["n", 1.0]], "variant": "default", "slot": slot,
-            "block": slot, "started_unix_ms": 1_900_000_000_000_i64, "wall_ns": 1_000_000,
+            "block": slot, "started_unix_ms": 1_700_000_000_000_i64, "wall_ns": 1_000_000,
             "samples": [{"metric": "throughput", "value": value}],
         }});
         writeln!(lines, "{run}").unwrap();
@@ -69,8 +70,8 @@ pub fn session(commit: u32, [revision, tree]: [&str; 2], edit: impl Fn(&mut Valu
     lines
 }
 
-/// [`repository`] with a session of every commit in its store, each as `edit` changes it by the number of its commit; none
-/// where that answers no.
+/// [`repository`] with a session of every commit in its store. `edit` changes each by its commit
+/// number, or omits it by returning false.
 pub fn measured(edit: impl Fn(u32, &mut Value) -> bool) -> Option<Repository> {
     let repository = repository()?;
     let line = repository.git(&["log", "--reverse", "--format=%H %T", "main"]);
@@ -87,7 +88,7 @@ pub fn measured(edit: impl Fn(u32, &mut Value) -> bool) -> Option<Repository> {
     Some(repository)
 }
 
-/// Takes exported sessions into the store of the repository.
+/// Imports exported sessions into the store of the repository.
 pub fn import(repository: &Repository, text: &str) {
     let file = repository.outside("all.jsonl");
     std::fs::write(&file, text).unwrap();
@@ -100,12 +101,11 @@ pub fn every(_: u32, _: &mut Value) -> bool {
     true
 }
 
-/// The words that list changes for programs.
+/// The command that lists changes as JSON.
 pub fn list<'a>(words: &[&'a str]) -> Vec<&'a str> {
     [&["history", "changes", "--format", "json"][..], words].concat()
 }
 
-/// The changes that were listed.
 pub fn changes(answer: Answer) -> Vec<Value> {
     let json = answer.expect_status(0).json();
     json["changes"].as_array().unwrap().clone()
@@ -205,13 +205,13 @@ fn the_repository_of_something_else_tells_no_order() {
     other.commit("the first of another project");
     let store = repository.project.path(".speedwell/results.db");
     let words = [&list(&[])[..], &["--db", store.to_str().unwrap()]].concat();
-    // Nobody has looked at the line yet: revisions are in the order in which they were measured.
+    // The commit graph is unknown here: revisions are in the order in which they were measured.
     let note = "none of the revisions that were measured last";
     let measured_order = changes(other.run(&words).expect_stdout(&[note]));
     assert_eq!(measured_order.len(), 1);
     let found = changes(repository.run(&list(&[])));
     assert_eq!(measured_order[0]["after"], found[0]["after"]);
-    // What is remembered of the line stays as it is.
+    // The cached order of revisions stays as it is.
     assert_eq!(changes(other.run(&words)), found);
     assert_eq!(changes(repository.run(&list(&[]))), found);
 }
@@ -414,7 +414,7 @@ fn the_chart_shows_failures_releases_without_a_point_and_the_branch_that_was_lef
         .run(&["run", "g", "--runs", "3"])
         .expect_status(2);
     let failed = page(&[]);
-    // Each course is drawn twice, for wide screens and for narrow ones.
+    // Each chart is drawn twice, for wide screens and for narrow ones.
     assert_eq!(failed.matches("class=\"failure\"").count(), 2);
     assert!(failed.contains(&format!("{} failed in session @40", &broken[..10])));
 
@@ -434,7 +434,30 @@ fn the_chart_shows_failures_releases_without_a_point_and_the_branch_that_was_lef
     assert!(topic.contains("<title>main</title>"));
 }
 
-/// Backfills the line of [`made`] with its program, each revision with two runs.
+/// A file above the root of the project is that of another project, whatever it says.
+#[test]
+fn a_threshold_above_the_root_of_the_project_is_not_ours() {
+    let project = Project::new()
+        .with("speedwell.toml", "[history]\nthreshold = \"a lot\"\n")
+        .with("inner/.speedwell/empty", "")
+        .with("inner/g/one.fake", "case n=1\n* 1\n");
+    let inside = |words: &[&str]| {
+        let mut command = project.command(words);
+        command.current_dir(project.path("inner"));
+        command.output().unwrap()
+    };
+    assert_eq!(
+        inside(&["run", "g", "-r", "2", "-q"]).status.code(),
+        Some(0)
+    );
+    let trend = inside(&["history", "trend"]);
+    let said = String::from_utf8_lossy(&trend.stderr);
+    assert_eq!(trend.status.code(), Some(0), "{said}");
+    let outside = project.run(&["history", "trend", "--db", "inner/.speedwell/results.db"]);
+    outside.expect_status(2).expect_stderr(&["'a lot'"]);
+}
+
+/// Backfills the repository of [`made`] with its program, with two runs per revision.
 fn backfill(repository: &Repository, words: &[&str]) -> Answer {
     let own = ["backfill", "--runs", "2"];
     repository.run(&[&own, words, &BENCH].concat())
@@ -452,7 +475,7 @@ fn made() -> Option<Repository> {
     Some(repository)
 }
 
-/// Subjects of the revisions that have points, in their order on the line, and how many series there are.
+/// Subjects of the revisions that have points, in order, and the number of series.
 fn points(repository: &Repository) -> (Vec<String>, usize) {
     let shown = repository.run(&["history", "trend", "--format", "json"]);
     let shown = shown.expect_status(0).json();
@@ -513,7 +536,7 @@ fn old_revisions_get_points_from_coarse_to_fine_and_none_is_measured_twice() {
 #[test]
 fn after_ctrl_c_in_a_build_the_same_command_continues() {
     let Some(repository) = made() else { return };
-    // The build of the third revision that is measured waits as long as the file is there.
+    // The build of the third measured revision waits while the file exists.
     let build = "sh build.sh; while [ -e $FLAG ] && [ $(wc -l < $LOG) = 3 ]; do sleep 0.05; done";
     let words = [
         "backfill",
@@ -566,7 +589,7 @@ fn a_plain_run_is_a_point_that_needs_no_other() {
         points(&repository),
         (vec!["first".to_owned(), "commit 9".to_owned()], 2)
     );
-    // Another machine knows nothing of it.
+    // Another machine has no points yet.
     let other = backfill(
         &repository,
         &["main~8..main", "--points", "2", "--machine", "other"],
@@ -626,4 +649,60 @@ fn what_changed_at_the_same_time_is_named_beside_a_change() {
     };
     let found = changes(repository.run(&list(&[])));
     assert_eq!(found[0]["causes"], "kernel '6.1.0' became '6.2.0'");
+}
+
+/// Sessions of every commit whose operations allocate nothing before [`SLOWER`], and once from it on.
+fn allocating() -> Option<Repository> {
+    let repository = repository()?;
+    let line = repository.git(&["log", "--reverse", "--format=%H %T", "main"]);
+    let mut text = String::new();
+    for (commit, line) in (1..).zip(line.lines()) {
+        let (revision, tree) = line.split_once(' ').unwrap();
+        let allocs = u32::from(commit >= SLOWER);
+        let measured = session(commit, [revision, tree], |header| {
+            header["metrics"] = json!([{"name": "allocs_per_op", "unit": "", "better": "lower"}]);
+        });
+        for line in measured.lines() {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            if line["run"].is_object() {
+                line["run"]["samples"] = json!([{"metric": "allocs_per_op", "value": allocs}]);
+            }
+            writeln!(text, "{line}").unwrap();
+        }
+    }
+    import(&repository, &text);
+    Some(repository)
+}
+
+#[test]
+fn a_change_from_zero_is_found_shown_with_both_levels_and_fails_the_gate() {
+    let Some(repository) = allocating() else {
+        return;
+    };
+    let gate = ["history", "changes", "--fail-on", "worse"];
+    repository
+        .run(&[&gate[..], &["--threshold", "50%"]].concat())
+        .expect_status(1)
+        .expect_stdout(&[
+            "0 -> 1",
+            "worse",
+            "gate failed: 1 worse changes of 1 series",
+        ]);
+    let found = changes(repository.run(&list(&[])));
+    let slower = repository.id(&format!("HEAD~{}", COMMITS - SLOWER));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["after"], slower.as_str());
+    assert_eq!(
+        (&found[0]["change"], &found[0]["state"]),
+        (&Value::Null, &"found".into())
+    );
+    repository
+        .run(&["history", "trend"])
+        .expect_status(0)
+        .expect_stdout(&["0 -> 1"]);
+    let number = found[0]["number"].to_string();
+    repository
+        .run(&["history", "judge", &number, "accepted"])
+        .expect_status(0);
+    repository.run(&gate).expect_status(0);
 }

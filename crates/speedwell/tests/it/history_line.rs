@@ -1,10 +1,10 @@
-//! The line of a project that has more than one commit after the other: merges, squashed branches, and the gate of a branch.
+//! Histories that are not linear: merges, squashed branches, and the gate of a branch.
 
 use super::history::{COMMITS, SLOWER, benchmark, changes, import, list, measured, session};
 use super::repository::Repository;
 use serde_json::Value;
 
-/// A session of each commit of `range`, by git's words for it, with the figures of commit `as_if`.
+/// A session of each commit of a git `range`, with the figures of commit `as_if`.
 fn sessions(repository: &Repository, range: &str, as_if: u32) -> String {
     let listed = repository.git(&["log", "--reverse", "--format=%H %T", range]);
     let sessions = listed.lines().map(|line| {
@@ -14,8 +14,8 @@ fn sessions(repository: &Repository, range: &str, as_if: u32) -> String {
     sessions.collect()
 }
 
-/// Forty commits along the first parents, of which the 16th merges a branch of three and the 18th is another branch of two,
-/// squashed. The benchmark became slower with the 23rd.
+/// Forty commits along the first parents. The 16th merges a branch of three and the 18th squashes
+/// another branch of two; the benchmark became slower with the 23rd.
 fn with_branches() -> Option<Repository> {
     let repository = Repository::new()?;
     let go_to = |first: u32, last: u32| {
@@ -63,7 +63,7 @@ fn a_merge_and_a_squashed_branch_are_one_place_each_and_their_inner_commits_are_
         let (revision, tree) = line.split_once(' ').unwrap();
         text += &session(commit, [revision, tree], |_| {});
     }
-    // As slow as later commits: on the line they would be a change of their own.
+    // As slow as later commits: on the main line they would be a separate change.
     text += &sessions(&repository, "main~24^..topic", 30);
     text += &sessions(&repository, "fix^..fix", 18);
     text += &sessions(&repository, "fix~2..fix~1", 30);
@@ -110,7 +110,7 @@ fn the_gate_of_a_branch_counts_what_came_after_the_merge_base_and_needs_a_measur
     }
     import(&repository, &text);
     gate("@base:main").expect_status(1);
-    // Where the branch has come to by now, nothing changed since.
+    // Compared with where the branch is now, nothing has changed.
     repository.git(&["branch", "release", "topic"]);
     gate("@base:release").expect_status(0);
     repository.git(&["branch", "ancient", "main~38"]);

@@ -1,4 +1,4 @@
-//! What people say of a history, what else a course can be of, and who else can read it.
+//! Annotations of a history, selection of series, and export for other tools.
 
 use super::history::{
     COMMITS, SLOWER, changes, every, import, list, measured, repository, session,
@@ -8,7 +8,7 @@ use super::suite_projects::installed;
 use serde_json::{Value, json};
 use std::process::Command;
 
-/// The rows of a course, with the column of this name.
+/// The rows of a trend, by the column of this name.
 fn column(repository: &Repository, words: &[&str], name: &str) -> Vec<String> {
     let words = [&["history", "trend", "--format", "json"][..], words].concat();
     let shown = repository.run(&words).expect_status(0).json();
@@ -180,11 +180,38 @@ fn otava_reads_the_table_that_is_made_for_it_and_finds_the_same_change() {
     let said = String::from_utf8_lossy(&output.stdout);
     let json = said.lines().find(|line| line.starts_with('{'));
     let found: Value = serde_json::from_str(json.unwrap_or_else(|| panic!("{output:?}"))).unwrap();
-    // Otava orders by time, which is in reverse here: the first slower commit is the last one before its change.
+    // Otava orders by time, which is reversed here: the first slower commit is the last one before
+    // its change.
     let changes = found["parse"].as_array().unwrap();
     assert_eq!(changes.len(), 1, "{found}");
     let at = changes[0]["attributes"]["commit"].as_str().unwrap();
     let near = [SLOWER - 2, SLOWER - 1, SLOWER];
     let near = near.map(|commit| repository.id(&format!("main~{}", COMMITS - commit)));
     assert!(near.iter().any(|id| id == at), "{found}");
+}
+
+#[test]
+fn an_unknown_metric_is_refused_with_those_that_there_are() {
+    let Some(repository) = measured(every) else {
+        return;
+    };
+    for command in [
+        &["history", "trend"][..],
+        &["history", "changes"],
+        &["history", "changes", "--fail-on", "worse"],
+    ] {
+        for (metric, hint) in [
+            ("throughptu", "hint: did you mean 'throughput'?"),
+            ("allocations", "hint: there is only 'throughput'"),
+        ] {
+            let answer = repository
+                .run(&[command, &["--metric", "throughput", "--metric", metric]].concat());
+            let why = format!("in --metric: there is no metric '{metric}'");
+            answer.expect_status(2).expect_stderr(&[&why, hint]);
+        }
+    }
+    for metric in ["all", "throughput"] {
+        let words = ["history", "trend", "--metric", metric];
+        repository.run(&words).expect_status(0);
+    }
 }

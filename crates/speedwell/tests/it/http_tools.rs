@@ -1,8 +1,9 @@
-//! HTTP benchmarks: the tool is found once, its errors count, and its absence is said clearly.
+//! HTTP benchmarks: the tool is looked up once, its errors count, and its absence is reported
+//! clearly.
 
 use super::project::{Answer, Project, node};
 
-/// A library in the style of Node core's: it runs `wrk` and keeps the rate alone.
+/// A library in the style of Node core's: it runs `wrk` and keeps only the rate.
 const LIBRARY: &str = r#"
 const { fork, spawnSync } = require('child_process');
 exports.createBenchmark = (main) => {
@@ -31,7 +32,7 @@ const bench = common.createBenchmark(main, { n: [1] });
 function main() { bench.http({ path: '/' }, () => {}); }
 ";
 
-/// Measures with `wrk`, asked for by name: our own generator is the usual one.
+/// Measures with `wrk`, requested by name, since our own generator is the default.
 fn measure(wrk: Option<&str>) -> Option<(Project, Answer)> {
     let node = node()?;
     let mut project = Project::new()
@@ -96,8 +97,8 @@ fn a_missing_tool_is_said_clearly() {
         .expect_stdout(&["the HTTP load tool 'wrk' is not installed"]);
 }
 
-/// A library in the style of Node core's, with the words that it gives to its tools; the server and the
-/// tool run in the same process, so the tool must not be waited for.
+/// A library in the style of Node core's, with the arguments that it passes to its tools. Server
+/// and tool run in the same process, so it must not block on the tool.
 const SERVING_LIBRARY: &str = r#"
 const { fork, spawn } = require('child_process');
 exports.createBenchmark = (main) => {

@@ -13,7 +13,7 @@ fn golden(path: &str) -> PathBuf {
         .join(path)
 }
 
-/// A project in which the recorded files lie under short names.
+/// A project with the recorded files under short names.
 fn project(files: &[(&str, &str)]) -> Project {
     let add = |project: Project, (name, path): &(&str, &str)| {
         project.with(name, &std::fs::read_to_string(golden(path)).unwrap())
@@ -100,7 +100,7 @@ fn recorded_loads_of_older_tools_and_of_servers_that_fail_have_the_right_figures
     assert_eq!(value("throughput"), Some(1476.0));
     assert_eq!(value("latency_p99"), Some(27e6));
     assert_eq!(value("latency_p99_9"), Some(96e6));
-    // 27 answers and 13 failures in 815.4767 requests per second.
+    // 27 responses and 13 failures at 815.4767 requests per second.
     let half = read("http-tools/hey_some_failed.out");
     let value = |metric: &str| half.runs[0].value_of(metric).unwrap();
     assert_near(value("requests_per_second"), 815.4767 * 27.0 / 40.0);
@@ -196,7 +196,7 @@ fn everything_that_google_benchmark_can_write_finds_its_place() {
     );
 }
 
-/// The case and the coefficient of the fit over a family, which is no benchmark of its own.
+/// The case and the coefficient of the fit over a family, which is not a benchmark itself.
 fn session_of_fit() -> (String, f64) {
     let session = read("google-benchmark/in_kitchen_a.json");
     assert_near(values(&session, "rms")[0].1[0], 6.479_315_828_694_318e-2);
@@ -306,7 +306,7 @@ fn a_parameter_of_hyperfine_is_one_here() {
     assert_eq!(all[0].0, "sleep {n} n=0.01");
     assert_eq!(all[1].0, "sleep {n} n=0.02");
     assert_near(all[0].1[0], 11_215_653.0);
-    // The mean over all runs stands once: it is one figure.
+    // The mean over all runs is a single figure, stored once.
     assert_eq!(values(&session, "user_time")[0].1.len(), 1);
     assert_near(values(&session, "user_time")[0].1[0], 1_109_800.0);
     project(&[

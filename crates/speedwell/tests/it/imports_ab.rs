@@ -1,4 +1,4 @@
-//! Reports of ab whose figures cannot be what they seem, and its report in HTML.
+//! Reports of ab with implausible figures, and its report in HTML.
 
 use super::project::repository;
 use speedwell_analysis::validity::{self, Known};
@@ -16,14 +16,15 @@ fn read(text: &str) -> (Session, Vec<String>) {
     (sessions.remove(0), warnings)
 }
 
-/// Everything that is wrong with the figures, in words.
+/// All findings about the figures, as text.
 fn told(session: &Session) -> Vec<String> {
     let found = validity::check(session, &Known::default());
     found.into_iter().map(|finding| finding.says).collect()
 }
 
-/// A published test of a server in six layouts, 8000 requests with -c 250 each, of whose bodies 6667
-/// have not the length of the first: seconds, requests per second, and mean time in milliseconds.
+/// A published test of a server in six layouts, 8000 requests with -c 250 each, with 6667 bodies
+/// that differ in length from the first: seconds, requests per second, and mean time in
+/// milliseconds.
 const PUBLISHED: [(&str, f64, f64, u32); 6] = [
     ("red", 36.856, 217.06, 1129),
     ("green", 25.150, 318.09, 585),
@@ -47,7 +48,7 @@ fn text_around_reports_belongs_to_none_of_them() {
         told.retain(|one| one.contains("cut short") || one.contains("no results"));
     }
     assert_eq!(warnings, expected);
-    // A report that ends too soon is still reported.
+    // A truncated report is still reported.
     let whole = report.find("100%").unwrap();
     assert!(
         read(&report[..whole])
@@ -129,7 +130,7 @@ fn a_report_in_html_says_what_the_text_would() {
     assert_eq!(warnings, [""; 0]);
     let run = &session.runs[0];
     assert_eq!(run.case.id(), "http://127.0.0.1:18195/slow concurrency=6");
-    // The figures as they stand in the file.
+    // The figures as in the file.
     for (metric, value) in [
         ("throughput", 149.84),
         ("bytes_per_second", 12.15 * 1024.0),

@@ -1,5 +1,5 @@
-//! Files with the results of many revisions: those of asv, github-action-benchmark, bencher and Otava. Each revision becomes a
-//! session, once.
+//! Files with the results of many revisions: those of asv, github-action-benchmark, bencher and
+//! Otava. Each revision becomes one session.
 
 use super::project::{Answer, Project, repository};
 use speedwell_model::{Better, OriginSource, Session};
@@ -42,7 +42,7 @@ fn sessions(project: &Project) -> Vec<Session> {
     listed.iter().map(|one| session(one.number)).collect()
 }
 
-/// The values that a metric has over time, with the revisions, of the case with that id.
+/// The values of a metric over time, with the revisions, for the case with that id.
 fn course(sessions: &[Session], case: &str, metric: &str) -> Vec<(String, f64)> {
     let point = |session: &Session| {
         let run = session.runs.iter().find(|run| run.case.id() == case)?;
@@ -52,7 +52,7 @@ fn course(sessions: &[Session], case: &str, metric: &str) -> Vec<(String, f64)> 
     sessions.iter().filter_map(point).collect()
 }
 
-/// Imports the words twice: the second time nothing is added, and that is said.
+/// Imports twice: the second time nothing is added, which is reported.
 fn import_twice(project: &Project, words: &[&str], count: usize) -> Answer {
     let words = [&["import"], words].concat();
     let first = project.run(&words).expect_status(0);
@@ -69,7 +69,7 @@ fn import_twice(project: &Project, words: &[&str], count: usize) -> Answer {
 #[test]
 fn a_folder_of_asv_is_a_session_for_each_commit_and_environment() {
     let project = project("asv");
-    // As a program in Python counts them that reads the files as asv does.
+    // As counted by a Python program that reads the files like asv.
     import_twice(&project, &["asv", "--branch", "main"], 38).expect_stderr(&[
         "'asv': 38 sessions (@1 to @38), 23 cases, 422 points, 2 skipped, 45 failed",
         "aaaaaaaa-py2.7-Cython-numpy1.8.json': the file was left out: key must be a string at line 2",
@@ -150,7 +150,7 @@ fn what_asv_recorded_keeps_its_samples_parameters_and_failures() {
     let project = project("asv-2/lab/34763eb7-existing-py_opt_venv_bin_python3.json")
         .with("asv-2/lab/machine.json", &text("asv-2/lab/machine.json"))
         .with("asv-2/benchmarks.json", &text("asv-2/benchmarks.json"));
-    // The folder of one machine is a folder of results as well.
+    // The folder of one machine is a results folder as well.
     project
         .run(&["import", "asv-2/lab"])
         .expect_status(0)
@@ -208,7 +208,7 @@ fn asv_file(commit: usize, environment: &str, seconds: f64) -> String {
 
 #[test]
 fn an_environment_that_is_dropped_looks_like_no_change() {
-    // One of two environments is slower by 30 % and measured for the first half of the time.
+    // One of two environments is slower by 30 % and measured for only the first half of the time.
     let files = (0..48).flat_map(|commit| {
         let noise = 1.0 + 0.002 * (commit * 7 % 11) as f64;
         let fast = asv_file(commit, "py3.11", 1e-3 * noise);
@@ -284,7 +284,7 @@ fn the_data_of_github_action_benchmark_are_sessions_with_subjects() {
         sessions[0].runs[0].notes,
         ["Its file gives 1200 ns/iter (± 30)."]
     );
-    // The same without the assignment, as `external-data-json-path` keeps it.
+    // Without the assignment, as stored by `external-data-json-path`.
     let bare = text("data.js").replace("window.BENCHMARK_DATA = ", "");
     let project = project.with("cache.json", &bare);
     let again = project.run(&["import", "cache.json"]).expect_status(0);
@@ -402,7 +402,7 @@ fn asv_results(results: &str) -> String {
     )
 }
 
-/// An answer of bencher with these points.
+/// A response of bencher with these points.
 fn bencher_answer(points: &str) -> String {
     format!(
         r#"{{"results":[{{"branch":{{"name":"b"}},"testbed":{{"name":"t"}},"benchmark":{{"name":"x"}},
@@ -410,7 +410,7 @@ fn bencher_answer(points: &str) -> String {
     )
 }
 
-/// Files with a mistake, and what is said of it.
+/// Files with a mistake, and the expected message.
 fn broken_files() -> Vec<(String, &'static str)> {
     let no_combination = r#"{"time_a": {"result": [1, 2], "params": [["1"]]}}"#;
     let no_time = r#"{"report":"r","version":{"number":1},"start_time":"now"}"#;

@@ -1,7 +1,8 @@
-//! What `go test -bench`, ab and other HTTP tools print, recorded from those programs.
+//! Recorded output of `go test -bench`, ab and other HTTP tools.
 //!
-//! `go/join.txt` and `go/trouble.txt` are output of go 1.26 (`-count 6 -benchmem`; `-cpu 1,2`, with a
-//! benchmark that prints, one that fails and one that panics). The expected medians are benchstat's.
+//! `go/join.txt` and `go/trouble.txt` are output of go 1.26 (`-count 6 -benchmem`; `-cpu 1,2`, with
+//! a benchmark that prints, one that fails and one that panics). The expected medians are
+//! benchstat's.
 
 use super::project::{Project, repository};
 use speedwell_analysis::validity::{self, Known};
@@ -39,14 +40,14 @@ fn assert_near(found: f64, expected: f64) {
     );
 }
 
-/// The value that the only run has for a metric.
+/// The value of the only run for a metric.
 fn value(session: &Session, metric: &str) -> f64 {
     session.runs[0]
         .value_of(metric)
         .unwrap_or_else(|| panic!("no {metric}"))
 }
 
-/// Everything that is wrong with the figures, in words.
+/// All findings about the figures, as text.
 fn told(session: &Session) -> Vec<String> {
     let found = validity::check(session, &Known::default());
     found.into_iter().map(|finding| finding.says).collect()
@@ -58,7 +59,7 @@ fn medians_of_go_benchmarks_are_those_of_benchstat() {
         read("go/benchstat-old.txt").0,
         read("go/benchstat-new.txt").0,
     );
-    // benchstat's units, our metrics, ours per one of theirs.
+    // benchstat's unit, our metric, and our units per one of benchstat's.
     let units = [
         ("sec/op", "time", 1e9),
         ("B/s", "bytes_per_second", 1.0),

@@ -1,5 +1,6 @@
-//! Threat T3 of docs/reference/security.md: texts that would like to be statements, in every value of every address, on both back
-//! ends. Which addresses take which values is what the server says of itself: pages in their refusals, the API in its description.
+//! Threat T3 of docs/reference/security.md: injection attempts in every value of every URL, on both
+//! back ends. The server itself tells which URLs take which values: pages in their errors, the API
+//! in its description.
 
 use super::back_ends::{Place, on_both};
 use super::dashboard::{Dashboard, Reply};
@@ -14,8 +15,8 @@ on_both! {
     no_text_in_any_place_reaches_the_database_as_a_statement
 }
 
-/// Texts that end a string, a statement or a comment, that are no number or none that fits, that stand for others, or that no
-/// database keeps.
+/// Texts that terminate a string, a statement or a comment, that are not a valid number, that are
+/// wildcards, or that no database stores.
 const PAYLOADS: [&str; 60] = [
     "'",
     "''",
@@ -79,7 +80,7 @@ const PAYLOADS: [&str; 60] = [
     "\u{202e}\u{fffd}\u{10ffff}'",
 ];
 
-/// Pages by their paths, from which names of values are asked for; and places in a path that are texts themselves.
+/// Pages whose parameter names are queried, and places in a path that hold a text.
 const PAGES: [&str; 14] = [
     "sessions",
     "trend",
@@ -107,7 +108,7 @@ const PLACES: [&str; 8] = [
     "pulls/",
 ];
 
-/// A request with a hole for the text.
+/// A request with a placeholder for the text.
 struct Hole {
     method: &'static str,
     before: String,
@@ -124,7 +125,7 @@ impl Hole {
     }
 }
 
-/// The names behind the `?` that a page takes, as its refusal of another lists them.
+/// The query parameters of a page, as listed in the error for an unknown one.
 fn names(dashboard: &Dashboard, page: &str) -> Vec<String> {
     let reply = dashboard.follow(&format!("{page}?nosuch=1"));
     let reply = reply.expect(400, &["this page has no"]);
@@ -140,7 +141,7 @@ fn encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// Every place for a text that there is.
+/// Every place for a text.
 fn holes(dashboard: &Dashboard) -> Vec<Hole> {
     let name = dashboard.project();
     let mut holes = vec![
@@ -153,7 +154,7 @@ fn holes(dashboard: &Dashboard) -> Vec<Hole> {
         let query = |value: String| Hole::get(format!("{page}?{value}="));
         holes.extend(names(dashboard, &page).into_iter().map(query));
     }
-    // Values that matter beside others only.
+    // Values that matter only together with others.
     for beside in [
         "compare?base=@1&with=",
         "trend?branch=main&case=",
@@ -167,7 +168,7 @@ fn holes(dashboard: &Dashboard) -> Vec<Hole> {
     holes
 }
 
-/// A hole in the place of each name in a path, and of each value.
+/// A placeholder for each name in a path and each value of the API.
 fn holes_of_the_api(dashboard: &Dashboard, project: &str) -> Vec<Hole> {
     let described = dashboard
         .get("/api/v1/openapi.json")
@@ -206,7 +207,7 @@ fn holes_of_the_api(dashboard: &Dashboard, project: &str) -> Vec<Hole> {
     holes
 }
 
-/// A path with something in the place of each name.
+/// A path with every name filled in.
 fn filled(path: &str) -> String {
     path.replace("{id}", "01a2097a-0000-4000-8000-000000000000")
         .replace(['{', '}'], "")
@@ -221,7 +222,7 @@ fn path_holes(path: &str) -> Vec<(String, String)> {
     holes.collect()
 }
 
-/// What is asked of the store, before and after.
+/// Number of rows in the store.
 fn rows(place: &Place) -> i64 {
     let tables = [
         "session", "run", "tag", "origin", "token", "project", "upload", "deleted", "change",
@@ -230,7 +231,7 @@ fn rows(place: &Place) -> i64 {
     place.number(&format!("SELECT {}", counts.join(" + ")))
 }
 
-/// Asks with every text in every place for which `is_asked` says so, by their numbers.
+/// Requests every text in every place that `is_asked` selects by their indices.
 fn ask(place: &Place, is_asked: impl Fn(usize, usize) -> bool) {
     let project = project(place);
     let bearer = format!("Bearer {}", admin(&project));
@@ -255,7 +256,7 @@ fn ask(place: &Place, is_asked: impl Fn(usize, usize) -> bool) {
             scope.spawn(|| {
                 while let Some((hole, text)) = asked.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let path = format!("{}{}{}", hole.before, encoded(text), hole.after);
-                    // Who only looks needs none.
+                    // Reading needs no token.
                     let fields = if hole.method == "GET" {
                         &[][..]
                     } else {
@@ -280,7 +281,7 @@ fn admin(project: &Project) -> String {
     made.stdout.trim().to_owned()
 }
 
-/// An answer, a refusal, or too much at once; and never what a database complains of.
+/// Asserts a success, an expected error or rate limiting, and never a database error.
 #[track_caller]
 fn check(reply: &Reply, path: &str, text: &str) {
     let is_expected = [200, 303, 400, 401, 403, 404, 405, 409, 411, 429].contains(&reply.status);
@@ -299,7 +300,7 @@ fn check(reply: &Reply, path: &str, text: &str) {
     }
 }
 
-/// Every text and every place, but not each text in each place.
+/// Every text and every place, but not every combination.
 fn no_value_of_a_query_reaches_the_database_as_a_statement(place: &Place) {
     ask(place, |hole, payload| (hole + payload).is_multiple_of(12));
 }

@@ -1,10 +1,10 @@
-//! Instructions that callgrind counts. What needs valgrind is skipped where there is none.
+//! Instruction counts by callgrind. Tests that need valgrind are skipped without it.
 
 use super::project::Project;
 use serde_json::Value;
 use std::process::Command;
 
-/// Two pieces of work of which the second does 2 % more.
+/// Two pieces of work; the second does 2 % more.
 const WORK: [&str; 2] = [
     "volatile int x = 0; for (int i = 0; i < 1000; i++) x += i; x",
     "volatile int x = 0; for (int i = 0; i < 1020; i++) x += i; x",
@@ -99,7 +99,7 @@ fn what_a_file_pauses_is_not_counted() {
     ];
     let found = project.run(&words).expect_status(0).json();
     let medians = [0, 1].map(|at| found["summaries"][at]["median"].as_f64().unwrap());
-    // Four instructions a turn of the loop at least; the paused loop has ten times as many turns.
+    // At least four instructions per iteration; the paused loop has ten times as many iterations.
     let per_turn = (medians[1] - medians[0]) / 200.0;
     assert!((2.0..8.0).contains(&per_turn), "{medians:?}");
     assert!(medians[0] < 1000.0, "{medians:?}");
@@ -130,7 +130,7 @@ fn times_are_taken_beside_the_count_where_they_are_asked_for() {
     assert_eq!(changes[0]["verdict"], "worse");
     let notes = changes[0]["notes"].as_str().unwrap();
     assert!(notes.starts_with("Exact, 8 of 8 runs."), "{notes}");
-    // Times vary, so nothing is claimed of them before there are eight.
+    // Times vary, so there is no verdict on them before there are eight.
     let times = numbers(&changes[1]["baseline_values"]);
     assert_eq!(times.len(), 8);
     assert!(times.iter().all(|&time_ns| time_ns > 100.0), "{times:?}");

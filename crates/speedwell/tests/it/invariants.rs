@@ -1,18 +1,17 @@
-//! What must hold of every file that is read, whole or broken. The fuzz targets use this file, too.
+//! Invariants of every file that is read, valid or broken. The fuzz targets use this file, too.
 
 use speedwell_model::{Better, Session};
 use speedwell_results::formats::{Content, Directions, Format, Input, json_lines};
 
-/// Reads bytes as `format` and checks what comes out: sessions, or else the message. Warnings come
-/// with the sessions.
+/// Reads bytes as `format` and checks the result: sessions with warnings, or else the message.
 ///
 /// # Panics
-/// Something does not hold.
+/// If an invariant is violated.
 pub fn check(format: &Format, bytes: &[u8]) -> Result<(Vec<Session>, Vec<String>), String> {
-    // Asking must not do harm, whatever the answer.
+    // Detection must not panic, whatever the result.
     let _ = (format.recognises)(&Content::new(bytes));
     let mut warnings = Vec::new();
-    // Some files do not say which direction is good, and are read only where the user does.
+    // Some files do not declare directions, and are read only if the user does.
     let better = Directions {
         all: Some(Better::Lower),
         ..Directions::default()
@@ -25,7 +24,7 @@ pub fn check(format: &Format, bytes: &[u8]) -> Result<(Vec<Session>, Vec<String>
     match (format.read)(&input, &mut warnings) {
         Ok(sessions) => {
             assert!(!sessions.is_empty(), "neither sessions nor an error");
-            // Our own format can hold anything, as it must give back what it was given.
+            // Our own format can hold anything, as it must round-trip.
             let is_own = format.name == "JSON lines of Speedwell";
             for session in &sessions {
                 if !is_own {
@@ -68,13 +67,13 @@ fn check_session(session: &Session) {
     }
 }
 
-/// What was read can be written as our own lines, and comes back as it was.
+/// Asserts that a session survives a round trip through our own format.
 fn check_round_trip(session: &Session) {
     let lines = written(session);
     let again = json_lines::read(std::str::from_utf8(&lines).expect("we write UTF-8"))
         .unwrap_or_else(|error| panic!("cannot read what was written: {error:#}"));
     assert_eq!(again.len(), 1);
-    // The lines are compared, for NaN is not equal to itself.
+    // Compare the lines, because NaN is not equal to itself.
     assert!(
         written(&again[0]) == lines,
         "writing and reading changed it"

@@ -1,9 +1,9 @@
-//! `speedwell iterations`: numbers that are long and steady enough, and their way into the next run.
+//! `speedwell iterations`: numbers that are long and steady enough, and their use in the next run.
 
 use super::project::Project;
 
-/// Cases with n = 10, 20, 40, ..., whose samples take `ns` for each iteration, and whose two runs lie `spread(n)` of
-/// their mean beside it.
+/// Cases with n = 10, 20, 40, ..., whose samples take `ns` for each iteration, and whose two runs
+/// deviate from their mean by the fraction `spread(n)`.
 fn file(cases: &[(&str, u64)], spread: fn(u64) -> f64) -> String {
     let mut text = String::new();
     for step in 0..12 {
@@ -17,7 +17,7 @@ fn file(cases: &[(&str, u64)], spread: fn(u64) -> f64) -> String {
     text
 }
 
-/// Samples of 1 ms are asked for, which the case `a` reaches with 320 iterations.
+/// Samples of 1 ms are requested, which the case `a` reaches with 320 iterations.
 fn project() -> Project {
     let cases = [("a", 4_000), ("b", 40_000)];
     Project::new()

@@ -1,4 +1,4 @@
-//! The exchange format loses nothing: sessions and whole databases come back equal.
+//! The exchange format is lossless: sessions and whole databases round-trip.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::arbitrary;
@@ -75,7 +75,7 @@ fn numbers_that_are_not_finite_come_back() {
     let back = json_lines::read(&written(&[session.clone()]))
         .unwrap()
         .remove(0);
-    // A NaN does not equal itself, its printed form does.
+    // NaN does not equal itself, but its printed form does.
     assert_eq!(
         format!("{:?}", back.runs[0].samples),
         format!("{:?}", session.runs[0].samples)

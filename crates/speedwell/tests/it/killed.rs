@@ -1,4 +1,4 @@
-//! What is left of a session whose process was killed: everything it had announced.
+//! A session whose process was killed keeps everything that it had announced.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::back_ends::{Place, on_both};
@@ -15,11 +15,11 @@ const RECORD_INTO: &str = "SPEEDWELL_TEST_RECORD_INTO";
 
 const PLANNED: u32 = 2000;
 
-/// Bytes of an announcement. A pipe holds sixteen of them (pipe(7)), so that the program is never far ahead of
-/// who reads, however long that one has to wait for a processor.
+/// Bytes of an announcement. A pipe holds sixteen of them (pipe(7)), so that the program is never
+/// far ahead of the reader, however long the reader waits for a processor.
 const ANNOUNCEMENT: usize = 4096;
 
-/// Not a test of its own: the program that the next test kills. It announces a slot on its output
+/// Not a test itself, but the program that the next test kills. It announces a slot on its output
 /// as soon as the recorder has returned from it.
 #[test]
 #[ignore = "is started, and killed, by a_killed_session_keeps_every_slot_it_announced"]
@@ -48,7 +48,6 @@ fn a_program_that_records_until_it_is_killed() {
         .unwrap();
 }
 
-/// Starts the program above.
 fn recording_into(path: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "--nocapture"])
@@ -72,7 +71,7 @@ fn a_killed_session_keeps_every_slot_it_announced(place: &Place) {
         let mut heard = 0;
         for line in output.lines() {
             let line = line.unwrap();
-            // The test harness may write its own words in front, on the same line.
+            // The test harness may print before it on the same line.
             if let Some((_, slot)) = line.split_once("done ") {
                 announced.insert(slot.trim_end().parse::<u32>().unwrap());
                 heard += 1;

@@ -1,4 +1,4 @@
-//! What a client has already is not sent again, and what has changed since is.
+//! Conditional requests: a client's current response is not sent again, a changed one is.
 
 use super::back_ends::{Place, on_both};
 use super::dashboard::{Dashboard, Reply};
@@ -8,7 +8,7 @@ on_both! {
     what_a_client_has_is_not_sent_again_until_it_changes
 }
 
-/// A question of somebody who has the answer with this tag.
+/// Sends a request from a client that has the response with this tag.
 fn known(dashboard: &Dashboard, method: &str, path: &str, tag: &str) -> Reply {
     dashboard.request(method, path, &[("If-None-Match", tag)], "")
 }
@@ -23,7 +23,7 @@ fn what_a_client_has_is_not_sent_again_until_it_changes(place: &Place) {
     measure("first");
     let dashboard = Dashboard::of(&project);
     let name = dashboard.project();
-    // Points are made when somebody looks at them first, and with them the machine is known.
+    // The first request creates the points, and with them the machine.
     dashboard
         .get(&format!("/{name}/trend.json"))
         .expect(200, &[]);
@@ -51,7 +51,7 @@ fn what_a_client_has_is_not_sent_again_until_it_changes(place: &Place) {
     }
     let missing = known(&dashboard, "GET", &format!("/{name}/nothing"), "*");
     assert_eq!((missing.status, missing.field("etag")), (404, None));
-    // What changes something is never taken for known.
+    // A change is never answered as "not modified".
     let judged = known(&dashboard, "POST", &format!("/{name}/alerts"), "*");
     assert!(judged.status >= 400, "{judged:?}");
     measure("second");

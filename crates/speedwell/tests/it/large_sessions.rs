@@ -1,4 +1,5 @@
-//! A stored session of more runs than are read together: what is done with it in parts, what is refused, and what to do instead.
+//! A stored session with more runs than are loaded together: what works in parts, what is rejected,
+//! and alternatives.
 
 use super::back_ends::Place;
 use super::project::Project;
@@ -9,7 +10,8 @@ use speedwell_fixtures::Story;
 use speedwell_model::Session;
 use speedwell_results::store::{LARGE_SESSION, Store};
 
-/// A session of one run more than is read together: three cases of two variants, one of them small.
+/// A session of one run more than is loaded together: three cases of two variants, one of them
+/// small.
 fn session() -> Session {
     let mut session = Story::fixed(&["old", "new"], 4)
         .case(
@@ -95,7 +97,8 @@ fn a_large_session_is_reported_and_exported_in_parts_and_compared_by_chosen_case
     expect_pushed(&project, &exported.stdout);
 }
 
-/// Has the session sent to a server, whose lines of it are then these, and written to a file where there is no server.
+/// Pushes the session to a server, whose export must then equal `lines`, and to a spool file
+/// without a server.
 fn expect_pushed(project: &Project, lines: &str) {
     let (home, place) = (Project::new(), Place::file());
     let server = Server::of(&home, &place);

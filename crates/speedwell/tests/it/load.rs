@@ -1,21 +1,21 @@
-//! `speedwell load` against a server in the test itself: what is sent, how often, and what is refused.
+//! `speedwell load` against a server in the test itself: requests, counts, and rejected options.
 
 use crate::project::{Answer, Project};
 use crate::web_server::{Request, WebServer};
 use serde_json::Value as Json;
 
-/// Loads `url` and more words; nothing is kept.
+/// Loads `url` with further options; nothing is stored.
 fn load(project: &Project, url: &str, words: &[&str]) -> Answer {
     project.run(&[&["load", url, "--no-save", "--format", "json"], words].concat())
 }
 
-/// What the first load measured, as the report gives it to machines.
+/// Results of the first load in the JSON report.
 fn measured(answer: &Answer) -> Json {
     let document: Json = answer.json();
     document["loads"][0]["measured"].clone()
 }
 
-/// The first request of a load, without the one that verified.
+/// The first request of a load, without the probe.
 fn first(server: &WebServer) -> Request {
     server.requests()[0].clone()
 }

@@ -3,7 +3,7 @@
 use super::harness_driver::is_missing;
 use super::project::{Answer, Project, node, repository};
 
-/// Says hello after `DELAY_MS`, and dies of the request of number `DIES_OF` if there is such a variable.
+/// Responds after `DELAY_MS`, and exits at request number `DIES_OF` if that is set.
 const SERVER: &str = "const http = require('http');
 const delay = Number(process.env.DELAY_MS || 0);
 const server = http.createServer((request, response) => {
@@ -79,7 +79,7 @@ fn what_is_expected_is_checked_before_another_tool_sends_the_load() {
         return;
     };
     answer.expect_status(0).expect_stdout(&["client=ab"]);
-    // Lines are folded, so a reason is looked for word by word.
+    // Lines are wrapped, so the reason is compared word by word.
     let told = |answer: Answer| {
         let words = answer.stdout.split_whitespace().collect::<Vec<_>>();
         words.join(" ")
@@ -239,7 +239,7 @@ fn the_example_of_the_documentation_works() {
 
 #[test]
 fn a_definition_that_is_edited_while_it_is_measured_stays_what_it_was() {
-    // The server's own command edits the file, so that it has another text from the first run on.
+    // The server's own command edits the file, so that it differs from the first run on.
     let edit =
         "sed -i -e s/requests...60/requests=7/ -e s/benchmark.hello/benchmark.bye/ servers.toml";
     let definition = DEFINITION

@@ -1,5 +1,4 @@
-//! Loads as sessions, as files and out of files again: nothing is lost, and names agree with those of
-//! other tools.
+//! Loads as sessions, written to files and read back: lossless, with the names of other tools.
 
 use super::load_report::golden::{clean, troubled};
 use super::load_report::made::{MS, Made, S, US};
@@ -111,7 +110,7 @@ fn a_load_without_a_good_answer_is_a_failure_and_no_run() {
     assert_eq!(failure.replay, "speedwell load http://127.0.0.1:8080/hello");
 }
 
-/// The same load of two servers in `rounds` rounds, the second first in every other one.
+/// The same load of two servers in `rounds` rounds, the second server first in every other round.
 fn rounds(rounds: u32) -> Vec<LoadRun> {
     let mut loads = Vec::new();
     for round in 0..rounds {
@@ -167,7 +166,7 @@ fn the_json_of_a_report_is_read_back_without_loss() {
     let sessions = formats::read("x.json", &bytes).unwrap();
     assert_eq!(sessions[0].state, State::Imported);
     assert_eq!(measured::loads_of(&sessions[0]).unwrap(), loads);
-    // In one line, as other programs write JSON, it is no JSON line of ours.
+    // On one line, as other programs write JSON, it is not a JSON line of ours.
     let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     let line = serde_json::to_vec(&value).unwrap();
     assert_eq!(formats::read("x.json", &line).unwrap()[0].runs.len(), 2);
@@ -243,7 +242,7 @@ fn parts_of_one_load_add_up() {
     };
     assert_eq!((concurrency, whole.requested.processes), (8, 2));
     assert_eq!(whole.measured.totals.outcomes.attempts(), 20_000);
-    // Twice the requests in the same time, and still no more than were asked for.
+    // Twice the requests in the same time, and still no more than requested.
     let found = speedwell_analysis::load::analyse(&whole);
     assert!((found.throughput_per_s.unwrap() - 7999.2).abs() < 0.01);
     assert!(!found.concurrency.is_short);
@@ -262,7 +261,7 @@ fn parts_of_one_load_add_up() {
     );
 }
 
-/// The log that `--hdr` writes of a load.
+/// The log that `--hdr` writes for a load.
 fn log(load: &LoadRun) -> String {
     let Latency::Open(latency) = &load.measured.totals.latency else {
         panic!("an open load")
@@ -322,7 +321,7 @@ fn a_log_of_histograms_is_a_table_of_percentiles() {
             .ns,
     );
     near("lag_p50", latency.lag.quantile(500_000).unwrap().ns);
-    // A thousand good answers in a second.
+    // A thousand successful responses in a second.
     assert_eq!(value(session, 0, "requests_per_second"), Some(1000.0));
 }
 

@@ -1,5 +1,5 @@
-//! `speedwell load --from`: one load from several machines. Here they are this machine under several names, at the end of ssh, of
-//! Slurm, or in networks of their own.
+//! `speedwell load --from`: one load from several machines, which are this one under several names,
+//! reached by ssh or Slurm, or in separate networks.
 
 use super::busy::wait_until;
 use super::harness_driver::is_missing;
@@ -26,7 +26,7 @@ fn three() -> Project {
     of_these(&["lab-1", "lab-2", "lab-3"])
 }
 
-/// A project whose load machines have these names.
+/// A project with load machines of these names.
 fn of_these(names: &[&str]) -> Project {
     let machines: Vec<(&str, &Path)> = names
         .iter()
@@ -35,7 +35,7 @@ fn of_these(names: &[&str]) -> Project {
     Project::new().with("fleet.toml", &fleet(&machines))
 }
 
-/// The words of a load from other machines that is not kept.
+/// The command for a load from other machines that is not stored.
 fn words<'a>(url: &'a str, more: &'a str) -> Vec<&'a str> {
     let usual = ["load", url, "--no-save", "--format", "json"];
     usual.into_iter().chain(more.split_whitespace()).collect()
@@ -58,7 +58,7 @@ fn of_parts(load: &Json, key: &str) -> Vec<i64> {
         .collect()
 }
 
-/// A load of 301 requests of 13 clients, each of which was sent and counted once.
+/// Asserts a load of 301 requests by 13 clients, each sent and counted once.
 fn expect_exact(load: &Json, server: &WebServer, names: &[&str]) {
     let counts = &load["measured"]["account"]["books"];
     assert_eq!(
@@ -66,7 +66,7 @@ fn expect_exact(load: &Json, server: &WebServer, names: &[&str]) {
         (&301.into(), &301.into()),
         "{load}"
     );
-    // One request goes before the load, from here and from every machine.
+    // One probe precedes the load, from here and from every machine.
     assert_eq!(server.count(), 301 + 1 + names.len());
     assert_eq!(of_parts(load, "attempted").iter().sum::<i64>(), 301);
     assert_eq!(of_parts(load, "errors").iter().sum::<i64>(), 0);
@@ -115,8 +115,8 @@ fn eight_machines_send_exactly_what_one_would() {
     );
 }
 
-/// `cargo test -p speedwell --test it --features http3,postgres -- eight_machines_begin --ignored --nocapture`, on a machine that has
-/// nothing else to do.
+/// On an idle machine:
+/// `cargo test -p speedwell --test it --features http3,postgres -- eight_machines_begin --ignored --nocapture`
 #[test]
 #[ignore = "needs an idle machine"]
 fn eight_machines_begin_within_a_millisecond() {
@@ -206,7 +206,7 @@ fn a_machine_that_dies_in_mid_load_stops_the_others_and_is_named_first() {
     answer.expect_stdout(&["cannot be judged", "lab-1 ", "lab-2 "]);
 }
 
-/// The children of a process that were started with this word.
+/// The children of a process whose command line has this word.
 fn children(parent: u32, word: &str) -> Vec<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).unwrap();
     let of_task = |task: std::fs::DirEntry| {
@@ -255,7 +255,7 @@ fn a_machine_that_cannot_send_is_named_before_anything_is_sent() {
     answer.expect_stderr(&["--data @FILE is of this machine"]);
 }
 
-/// Stands between both ends of a line: the clock at the other end goes five seconds ahead.
+/// A proxy between both ends of a connection: the clock at the other end is five seconds fast.
 const AHEAD: &str = r#"#!/usr/bin/env python3
 import json, subprocess, sys, threading
 AHEAD = 5_000_000_000
@@ -303,12 +303,13 @@ fn a_clock_that_is_ahead_begins_with_the_others() {
     let offset = of_parts(&own, "offset_ns")[1];
     let known = of_parts(&own, "uncertainty_ns")[1];
     assert!((offset + 5_000_000_000).abs() <= known, "{own}");
-    // Both began at the agreed moment: without the offset one of them would have waited for five seconds more, or not at all.
+    // Both started at the agreed time: without the offset one of them would have waited five
+    // seconds longer, or not at all.
     let apart = of_parts(&own, "began_ns").into_iter().max().unwrap();
     assert!(apart < 4_000_000_000, "{own}");
 }
 
-/// Two networks and a bridge, with addresses of their own; they are gone with it.
+/// Two network namespaces and a bridge, with their own addresses; dropping this removes them.
 struct Networks {
     names: [String; 2],
     bridge: String,
@@ -316,7 +317,7 @@ struct Networks {
 }
 
 impl Networks {
-    /// `Err` where they cannot be made.
+    /// `Err` if they cannot be created.
     fn make() -> Result<Networks, String> {
         let own = std::process::id() % 10_000;
         let networks = Networks {

@@ -1,4 +1,4 @@
-//! `speedwell load` from several processes, stopped in its course, and by other tools.
+//! `speedwell load` from several processes, interrupted, and with other tools.
 
 use crate::busy::wait_until;
 use crate::harness_driver::is_missing;
@@ -13,7 +13,7 @@ fn measured(answer: &Answer) -> Json {
     document["loads"][0]["measured"].clone()
 }
 
-/// Starts a long load and waits until it is on.
+/// Starts a long load and waits until it is running.
 fn begin(project: &Project, server: &WebServer, words: &[&str]) -> Child {
     let url = server.url("/");
     let words = [
@@ -70,7 +70,7 @@ fn every_process_sends_the_credentials_of_the_address() {
     let (project, server) = (Project::new(), WebServer::start());
     let words = "-n 20 -c 4 --clients 2 -L --no-save";
     for path in ["/", "/moved"] {
-        // The password is 'p@w'; the process that starts the others must write it as it was.
+        // The password is 'p@w'; the parent must pass it to its children unchanged.
         let url = format!("http://anna:p%40w@{}{path}", server.address);
         let words: Vec<&str> = words.split(' ').collect();
         project
@@ -145,7 +145,7 @@ fn other_tools_send_the_same_load_and_their_figures_are_read() {
         let shown = format!("{url} concurrency=3");
         let answer = answer.expect_stdout(&["throughput", &shown]);
         let requests = server.requests();
-        // One was sent before the load.
+        // A probe precedes the load.
         assert!(requests.len() > 1, "{tool}: {answer:#?}");
         let sent = requests.last().unwrap();
         let head = sent.head.to_lowercase();

@@ -1,5 +1,5 @@
-//! Searches of a whole program against a server whose capacity is known: four places, each of which takes 5 ms
-//! for an answer, so that throughput grows up to 4 requests at once and no further.
+//! Searches by the whole program against a server of known capacity: four slots, each of which
+//! takes 5 ms per response, so that throughput grows up to 4 concurrent requests and no further.
 
 use super::busy::{eventually, holds};
 use super::project::Project;
@@ -12,10 +12,10 @@ use std::time::Duration;
 const PLACES: u32 = 4;
 const WORK: Duration = Duration::from_millis(5);
 
-/// Places that are free, and who waits for one.
+/// Number of free slots, and who waits for one.
 type Free = Arc<(Mutex<u32>, Condvar)>;
 
-/// Starts the server and gives its address. It ends with the test program.
+/// Starts the server and returns its address. It ends with the test program.
 fn server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -29,7 +29,7 @@ fn server() -> String {
     format!("http://{address}/")
 }
 
-/// Answers the requests of one connection, which come one at a time.
+/// Serves the requests of one connection, one at a time.
 fn serve(mut stream: TcpStream, free: &Free) {
     let (count, changed) = &**free;
     let mut request = Vec::new();
@@ -52,8 +52,8 @@ fn serve(mut stream: TcpStream, free: &Free) {
     }
 }
 
-/// The JSON of a search that needs good answers at each level, which visits as short as these may end without
-/// where others hold the server or the generator up.
+/// Runs a search that needs successful responses at each level; with such short visits a level may
+/// end without one if other load delays the server or the generator.
 fn tried(project: &Project, words: &str) -> Result<Value, String> {
     let words: Vec<&str> = words.split_whitespace().collect();
     let answer = project.run(&words);
@@ -61,7 +61,7 @@ fn tried(project: &Project, words: &str) -> Result<Value, String> {
     serde_json::from_str(&answer.stdout).map_err(|error| format!("{error} in {answer:#?}"))
 }
 
-/// The JSON of what cannot fail.
+/// Runs a search that must succeed; returns its JSON.
 fn json(project: &Project, words: &str) -> Value {
     let words: Vec<&str> = words.split_whitespace().collect();
     let answer = project.run(&words).expect_status(0);
@@ -73,11 +73,12 @@ fn throughput_stops_growing_at_the_places_of_the_server() {
     let url = server();
     let words =
         format!("load {url} -c max -t 200ms -w 50ms --concurrency-limit 32 --seed 1 --format json");
-    // A busy machine makes sleeps longer, and then a place more or less cannot be told apart.
+    // A busy machine makes sleeps longer, which can blur the difference of one slot.
     eventually(2, || {
         let project = Project::new();
         let found = tried(&project, &words)?;
-        // Every visit is kept as a run of its own case, and the same answer follows from what was kept.
+        // Every visit is stored as a run of its own case, and the stored visits give the same
+        // answer.
         project
             .run(&["report", "--x-axis", "concurrency"])
             .expect_status(0)
@@ -98,7 +99,7 @@ fn grew_up_to_the_places(found: &Value) -> Result<(), String> {
     let knee = scaling["concurrency"].as_u64().unwrap();
     let throughput = scaling["throughput"].as_f64().unwrap();
     let is_right = (3..=6).contains(&knee) && scaling["still_grows"] == false;
-    // 4 places of 5 ms serve at most 800 requests a second.
+    // 4 slots of 5 ms serve at most 800 requests a second.
     assert!(throughput <= 810.0, "{throughput}");
     holds(is_right && throughput >= 300.0, || format!("{found:#}"))
 }
@@ -136,12 +137,13 @@ fn the_highest_rate_is_what_the_server_can_serve() {
     let project = Project::new();
     let url = server();
     let words = format!("load {url} --rate max -t 300ms -w 50ms --format json");
-    // Other tests may keep the machine so busy for a while that the generator is late at every rate.
+    // Other tests may keep the machine so busy for a while that the generator is late at every
+    // rate.
     eventually(2, || {
         let found = tried(&project, &words)?["highest_rate"].clone();
         let of = |key: &str| found[key].as_f64().ok_or(format!("{found:#}"));
         let (kept, missed) = (of("kept")?, of("missed")?);
-        // 4 places of 5 ms serve at most 800 requests a second.
+        // 4 slots of 5 ms serve at most 800 requests a second.
         assert!(kept <= 820.0, "{kept}");
         holds(kept >= 5.0 && kept < missed && missed <= kept * 2.0, || {
             format!("{kept} {missed}")
@@ -150,7 +152,7 @@ fn the_highest_rate_is_what_the_server_can_serve() {
     let words = format!("load {url} --rate max -t 200ms -w 0 --fail-on p50>1ms --format json");
     eventually(2, || {
         let impossible = tried(&project, &words)?;
-        // No answer takes less than 5 ms, so no rate keeps this limit.
+        // No response takes less than 5 ms, so no rate meets this limit.
         assert_eq!(impossible["highest_rate"]["kept"], Value::Null);
         let rows = impossible["rates"].as_array().unwrap();
         let is_why = |row: &Value| row["missed"] == "--fail-on 'p50>1ms'";

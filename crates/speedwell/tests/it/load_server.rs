@@ -1,11 +1,12 @@
-//! `speedwell load --serve`: the server is started, is the one that answers, and is ended.
+//! `speedwell load --serve`: the server is started, identified as the one that responds, and
+//! stopped.
 
 use crate::project::{Answer, Project, node};
 use crate::web_server::free_port;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// A server for Node.js; the hundredth request for `/end`, which comes during the load, ends it.
+/// A Node.js server that exits at the hundredth request for `/end`, which comes during the load.
 const SERVER: &str = "let asked = 0;
 const server = require('http').createServer((request, response) => {
   if (request.url === '/end' && ++asked === 100) { console.error('bye'); process.exit(3); }

@@ -1,4 +1,4 @@
-//! `speedwell load` whose own process is stopped for a while, as a busy machine or Ctrl-Z does it.
+//! `speedwell load` while its own process is stopped for a while, as by a busy machine or Ctrl-Z.
 
 use crate::busy::{eventually, holds, wait_until};
 use crate::project::{Answer, Project};
@@ -7,7 +7,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Loads with a limit of one second, and stops the loader for two when `begun` requests have come.
+/// Loads with a timeout of one second, and stops the generator for two once `begun` requests have
+/// arrived.
 fn stopped_for_two_seconds(words: &[&str], begun: usize) -> Answer {
     let (project, server) = (Project::new(), WebServer::start());
     let url = server.url("/later");
@@ -23,8 +24,8 @@ fn stopped_for_two_seconds(words: &[&str], begun: usize) -> Answer {
     Answer::from(child.wait_with_output().unwrap())
 }
 
-/// The server answers each request after a tenth of a second, so all answers have come long before the limit: they
-/// wait in the sockets of a process that could not read them.
+/// The server responds to each request after a tenth of a second, so all responses arrive long
+/// before the timeout: they wait in the sockets of the stopped process.
 #[test]
 fn answers_that_came_while_it_was_stopped_are_not_taken_for_late_ones() {
     for words in [

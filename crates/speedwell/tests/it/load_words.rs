@@ -1,4 +1,4 @@
-//! The table of docs/guide/load.md for people who come from other tools: each command on its right side does
+//! The table of docs/guide/load.md for users of other tools: each command on its right side does
 //! what it says, for a shorter time and with fewer requests.
 
 use crate::busy::{eventually, holds};
@@ -15,7 +15,7 @@ fn commands() -> Vec<String> {
         .collect()
 }
 
-/// The same load, but short: numbers of requests and lengths of time are cut down.
+/// The same load, but short: reduces numbers of requests and durations.
 fn shortened(words: Vec<String>) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for word in words {
@@ -44,10 +44,10 @@ fn commands_of_other_tools_have_equivalents_that_work() {
         let mut words = shortened(words);
         words.extend(["--no-save".to_owned(), "--no-verify".to_owned()]);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        // Shortened so much, a load may be over before a busy machine has let it send anything.
+        // Shortened this much, a load may end before a busy machine has sent anything.
         eventually(1, || {
             let answer = project.run(&words);
-            // Lines are cut where the window ends.
+            // Lines are wrapped at the width of the window.
             let told: Vec<&str> = answer.stdout.split_whitespace().collect();
             let is_good = answer.status == 0 && told.join(" ").contains("no request failed");
             holds(is_good && server.count() > before, || {

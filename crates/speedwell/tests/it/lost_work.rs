@@ -1,8 +1,8 @@
 //! Looks for commits that silently undo the work of others.
 //!
 //! A commit made on a stale tree (two people in one folder, a stash, a copy of an old checkout) carries old versions of files
-//! that others have changed since. Git accepts it, every test that would notice is gone with the work, and nobody sees it.
-//! Such a commit leaves a trace: several files become byte for byte what they were before somebody else's commit.
+//! that others have changed since. Git accepts it, and every test that would notice is lost with the work.
+//! But it leaves a trace: several files become byte for byte what they were before another commit.
 
 use super::repository::Repository;
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +16,7 @@ const REVIEWED: &str = "03542238882b50a837fa04c1da2e484c0bb9e99a";
 /// as a line that was added and removed again.
 const MIN_FILES: usize = 2;
 
-/// Words by which a message says that the old versions are meant.
+/// Words in a commit message that mark the old versions as intended.
 const DELIBERATE: [&str; 4] = ["revert", "restore", "back out", "undo"];
 
 /// Version of a file: the name of its blob, and the index of the commit that wrote it (`None`: before the log begins).
@@ -34,7 +34,7 @@ struct Undone<'a> {
 /// Returns a line for each commit after `reviewed` that puts files back without saying so.
 ///
 /// # Errors
-/// Returns what git says where it cannot read the history.
+/// Returns git's error message if it cannot read the history.
 fn lost_work(folder: &Path, reviewed: &str) -> Result<Vec<String>, String> {
     let mut git = Command::new("git");
     git.current_dir(folder)

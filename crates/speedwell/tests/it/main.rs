@@ -1,6 +1,6 @@
-//! The one integration binary; each module tells one story about the whole program.
+//! The only integration test binary; each module tests one aspect of the whole program.
 
-// A test that cannot go on says so by panicking; helpers of tests are no exception.
+// Tests and their helpers report failures by panicking.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod access;

@@ -1,9 +1,10 @@
-//! Many cases in one session: a change is found among them, and a gate on all of them can fail.
+//! Many cases in one session: a change among them is found, and a gate on all of them can fail.
 
 use super::project::{Answer, Project};
 use std::fmt::Write;
 
-/// Cases with 32 runs of every variant and a noise of about 1 %; `factor` is what a variant multiplies a case by.
+/// Cases with 32 runs of every variant and noise of about 1 %; `factor` scales a case under a
+/// variant.
 fn fake(cases: usize, variants: &[&str], factor: impl Fn(&str, usize) -> f64) -> String {
     let mut state = 3u64;
     let mut noise = || {
@@ -48,7 +49,7 @@ fn run(text: &str, variants: &[&str], words: &[&str]) -> Answer {
 
 const TWO: [&str; 2] = ["old", "new"];
 
-/// Rows of the CSV that have this verdict.
+/// Number of CSV rows with this verdict.
 fn count(answer: &Answer, verdict: &str) -> usize {
     let cell = format!(",{verdict},");
     let rows = answer.stdout.lines().filter(|line| line.contains(&cell));
@@ -116,7 +117,8 @@ fn a_gate_on_many_unchanged_cases_passes() {
     assert!(count(&answer, "same") > 90, "{answer:#?}");
 }
 
-/// Runs of three metrics without any overlap of the sides, so that every p value is the smallest that there is.
+/// Runs of three metrics without any overlap of the sides, so that every p-value is the smallest
+/// possible.
 fn metrics(cases: usize, variants: &[&str]) -> String {
     let mut text = String::new();
     for case in 0..cases {
@@ -125,7 +127,7 @@ fn metrics(cases: usize, variants: &[&str]) -> String {
             let factor = if number == 0 { 1.0 } else { 0.8 };
             let _ = write!(text, "{variant}");
             for run in 0..32 {
-                // No two runs are alike: what is, is suspected to be a copy.
+                // No two runs are equal: equal ones are suspected to be copies.
                 let wobble = f64::from(run * 21 % 32) + case as f64 / 100.0 + number as f64 / 9e4;
                 let (rate, memory) = (factor * (1000.0 + wobble), (500.0 + wobble) / factor);
                 let _ = write!(text, " {rate},memory={memory},files={}", 3.0 * memory);
@@ -147,7 +149,8 @@ fn column<'a>(answer: &'a Answer, name: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// Rows of `cases` cases under `variants` (the first is the baseline) for the words that choose the metrics.
+/// Compares `cases` cases under `variants` (the first is the baseline), with options that select
+/// the metrics.
 fn family(cases: usize, variants: &[&str], words: &[&str]) -> Answer {
     let words = [words, &["--correct", "holm", "--format", "csv"]].concat();
     run(&metrics(cases, variants), variants, &words).expect_status(0)
@@ -155,8 +158,9 @@ fn family(cases: usize, variants: &[&str], words: &[&str]) -> Answer {
 
 const BOTH: [&str; 4] = ["--metric", "throughput", "--metric", "memory"];
 
-/// At the first look, 8 runs a side, the smallest p value is 2 / 6^4, which is .0247 over all looks; at the second,
-/// 2 / 6^7. So two comparisons can be decided at the first look and three cannot.
+/// At the first look, 8 runs a side, the smallest p-value is 2 / 6^4, which is .0247 over all
+/// looks; at the second, 2 / 6^7. So two comparisons can be decided at the first look and three
+/// cannot.
 #[test]
 fn cases_metrics_and_candidates_count_as_one_family_when_measuring_may_end() {
     let (two, three) = (["base", "a"], ["base", "a", "b"]);
@@ -186,7 +190,8 @@ fn cases_metrics_and_candidates_count_as_one_family_when_measuring_may_end() {
         );
         for (p, q) in column(&answer, "p").into_iter().zip(column(&answer, "q")) {
             let [p, q] = [p, q].map(|cell| cell.parse::<f64>().unwrap());
-            // The p value of two looks is at least that of either, and within their number of it.
+            // The p-value of two looks is at least that of either, and at most their number times
+            // as large.
             let (least, most) = match runs {
                 "8" => (0.0246, 0.0248),
                 _ => (2.0 / 6f64.powi(7), 0.001),
@@ -200,8 +205,9 @@ fn cases_metrics_and_candidates_count_as_one_family_when_measuring_may_end() {
     }
 }
 
-/// Of four cases, the first differs at the first look alone. Its p value is too large for one find of four (.0125), but not
-/// for two (.025): when the second case has been found it counts, and nothing that its later runs say takes it back.
+/// Of four cases, the first differs only at the first look. Its p-value is too large for one
+/// rejection of four (.0125), but not for two (.025): once the second case is found it counts,
+/// regardless of its own later runs.
 #[test]
 fn what_an_early_look_has_found_counts_when_others_are_found_later() {
     let value = |run: usize, shift: usize| 1000.0 + 10.0 * ((run * 21 + shift) % 32) as f64;
@@ -238,7 +244,7 @@ fn what_an_early_look_has_found_counts_when_others_are_found_later() {
     );
 }
 
-/// Eight runs in blocks of two: p is at least 2 / 6^4, and 33 of that is .0509.
+/// Eight runs in blocks of two: p is at least 2 / 6^4, and 33 times that is .0509.
 #[test]
 fn a_number_of_runs_that_cannot_give_a_verdict_is_said_before_the_first() {
     let text = metrics(33, &["old", "new"]);
@@ -248,7 +254,7 @@ fn a_number_of_runs_that_cannot_give_a_verdict_is_said_before_the_first() {
         let answer = run(&text, &TWO, &[&["--runs", "8"], words].concat());
         assert_eq!(answer.stderr.matches(warning).count(), 1, "{answer:#?}");
     }
-    // A gate that could never fail is refused.
+    // A gate that could never fail is rejected.
     let gate = ["--runs", "8", "--fail-on", "worse"];
     let refused = run(&text, &TWO, &gate).expect_status(2);
     refused.expect_stderr(&[
@@ -304,7 +310,7 @@ fn a_number_of_runs_that_cannot_give_a_verdict_is_said_before_the_first() {
     }
 }
 
-/// And it is true: with two runs fewer than that nothing is found, with that many everything.
+/// The claim is true: with two runs fewer nothing is found, with that many everything.
 #[test]
 fn the_number_of_runs_that_is_said_to_be_enough_is_enough() {
     let text = metrics(33, &["base", "a"]);

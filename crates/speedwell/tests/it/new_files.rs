@@ -1,4 +1,4 @@
-//! `speedwell new`: what it writes is good as it stands.
+//! `speedwell new`: the created files work as they are.
 
 use super::harness_driver::is_missing;
 use super::project::{Answer, Project, node, repository};
@@ -32,7 +32,7 @@ fn run_of(experiment: &Experiment, variant: &str) -> Assignment {
         .unwrap()
 }
 
-/// Performs what an assignment says of a command, with its changes of the environment.
+/// Runs the target's command of an assignment, with its environment changes.
 fn performed(run: &Assignment) -> String {
     let mut command = Command::new(&run.target.command[0]);
     command
@@ -232,12 +232,12 @@ fn the_schema_of_definition_files_is_printed_for_editors() {
         .expect_status(2);
 }
 
-/// A server that is ended with the test.
+/// A server that is stopped with the test.
 struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Its children end with it, because their line to it does.
+        // Its children exit with it, because their connection to it is closed.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -298,7 +298,7 @@ fn all_six_topologies_answer_with_the_same_numbers() {
         .collect();
     assert_eq!(all.len(), 6);
     assert!(all.iter().all(|answers| *answers == all[0]), "{all:?}");
-    // Numbers of Fibonacci, beginning with 1 and 2 because fib(0) is 1, and not always the same one.
+    // Fibonacci numbers, starting with 1 and 2 because fib(0) is 1, and not always the same one.
     let mut known = vec![1u64, 2];
     while known.len() < 30 {
         known.push(known[known.len() - 1] + known[known.len() - 2]);

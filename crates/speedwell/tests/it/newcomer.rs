@@ -1,5 +1,5 @@
-//! What somebody meets who tries the command for the first time: mistakes are found before anything is measured, and
-//! the obvious wrong word is answered with the right one.
+//! First contact with the command: mistakes are reported before anything is measured, and an
+//! obvious wrong name is answered with the right one.
 
 use super::project::{Answer, Project, repository};
 use super::web_server::WebServer;
@@ -44,7 +44,7 @@ fn the_obvious_wrong_word_is_answered_with_the_right_one() {
     say(&["compare", "befor.json", "before.json"]).expect_stderr(&["did you mean 'before.json'?"]);
     say(&["as", "compare"]).expect_stderr(&["compare.js"]);
     say(&["history", "tred"]).expect_stderr(&["'trend'"]);
-    // A name that is understood, and not the usual one.
+    // A hidden alias is not suggested, but the main name.
     say(&["load", "--rp", "1"]).expect_stderr(&["'--rate'"]);
     say(&["load", "--benchmarke"]).expect_stderr(&["unexpected argument"]);
     say(&["run", "x", "--filtr", "y"]).expect_stderr(&["--filter"]);
@@ -175,7 +175,7 @@ fn every_command_has_a_manual_page() {
 
 #[test]
 fn the_terminal_shows_what_is_compiled() {
-    // It gives up by itself where nothing is shown.
+    // It exits by itself if nothing is shown.
     let slow =
         "#!/bin/sh\nfor i in $(seq 1500); do [ -e \"$DONE\" ] && break; sleep 0.02; done\nexit 1\n";
     let project = Project::new()
@@ -206,7 +206,7 @@ fn the_terminal_shows_what_is_compiled() {
     child.wait().unwrap();
     let shown = String::from_utf8_lossy(&shown);
     assert!(project.path("done").exists(), "{shown}");
-    // Nothing of the line is left in front of what is said at the end.
+    // Nothing of the line is left before the final message.
     let (_, end) = shown.rsplit_once("with slow").unwrap();
     assert!(end.contains("\u{1b}[K\r\u{1b}[K"), "{shown}");
 }

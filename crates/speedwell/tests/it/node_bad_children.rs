@@ -1,4 +1,5 @@
-//! Children of a benchmark that no fixture of the original covers: crashes, floods, leftovers.
+//! Children of a benchmark that no fixture of the original covers: crashes, floods of output,
+//! leftover processes.
 
 use super::project::{Answer, Project, node};
 
@@ -20,7 +21,8 @@ fn measure(body: &str) -> Option<(Project, Answer)> {
     Some((project, answer))
 }
 
-fn still_running(marker: &str) -> bool {
+/// Whether a process has this text in its command line.
+pub fn still_running(marker: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes
         .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())

@@ -1,5 +1,5 @@
-//! The CSV files of Node.js core's drivers: read, written to the byte, and the same cases whichever
-//! driver wrote them.
+//! The CSV files of Node.js core's drivers: read, written byte for byte, and with the same cases
+//! whichever driver wrote them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::drop_in::golden;

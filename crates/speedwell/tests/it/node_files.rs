@@ -1,5 +1,5 @@
-//! Benchmark files of Node.js as people have them: odd names, values that contradict each other when they are made
-//! small, errors while a file is loaded, TypeScript.
+//! Benchmark files of Node.js as found in the wild: odd names, values that conflict when they are
+//! reduced, errors while a file is loaded, TypeScript.
 
 use super::project::{Answer, Project, node, repository};
 
@@ -47,7 +47,7 @@ fn names_with_blanks_work_with_made_up_numbers() {
     assert!(!answer.stdout.contains("failed"), "{answer:#?}");
 }
 
-/// A file whose small values contradict each other, and a check that makes it fail.
+/// A file whose reduced values conflict, with a check that then fails.
 fn contradicting(condition: &str) -> String {
     format!(
         "createBenchmark(main, {{ len: [100], method: ['equal', 'notEqual'], n: [5] }});\n\

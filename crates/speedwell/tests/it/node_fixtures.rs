@@ -1,9 +1,9 @@
-//! Node.js scripts that misbehave in every way seen in practice: each gives a clear record, the
-//! other cases go on, the exit status says so, and no process is left.
+//! Node.js scripts that misbehave in every way seen in practice: each leaves a clear record, the
+//! other cases continue, the exit status reports it, and no process is left.
 
 use super::project::{Answer, Project, node, repository};
 
-/// Runs one of the fixtures, which are driven like Node core scripts.
+/// Runs one of the fixtures, driven like Node core scripts.
 fn fixture(name: &str, more: &[&str]) -> Option<(Project, Answer)> {
     node()?;
     let file = repository().join(format!("harness/node/test/fixtures/zz/{name}.js"));
@@ -26,7 +26,7 @@ fn is_refused_with(name: &str, texts: &[&str]) {
 
 #[test]
 fn a_killed_case_is_a_failure_and_the_others_are_measured() {
-    // The original counts a child ended by a signal as a success and leaves its row out.
+    // The original counts a child killed by a signal as a success and omits its row.
     let Some((_, answer)) = fixture("kill", &[]) else {
         return;
     };
@@ -99,7 +99,7 @@ fn awkward_values_keep_their_identity() {
         .run(&["report", "--export", "node-csv"])
         .expect_status(0)
         .stdout;
-    // One variant gives the file of run.js, whose values are JSON texts.
+    // One variant gives the file format of run.js, whose values are JSON texts.
     for configuration in [
         r#""q=""a\""b"" s=""x y"" n=5""#,
         r#""q=""c,d"" s=""x y"" n=5""#,
@@ -122,7 +122,7 @@ fn the_processor_time_of_a_script_is_that_of_its_process() {
         (&summary["metric"], &summary["unit"]),
         (&"cpu_time".into(), &"ns".into())
     );
-    // No process of Node.js starts within a millisecond.
+    // No Node.js process starts within a millisecond.
     assert!(summary["median"].as_f64().unwrap() > 1e6, "{json}");
 }
 

@@ -1,4 +1,4 @@
-//! Sessions know which code they measured, and are found by it.
+//! Sessions record which code they measured, and can be found by it.
 
 use super::project::Answer;
 use super::repository::Repository;
@@ -8,13 +8,12 @@ fn repository() -> Option<Repository> {
     Some(Repository::new()?.with("g/quick.fake", "case n=1\n* 1 2 3\n"))
 }
 
-/// Measures what is checked out.
 fn measure(repository: &Repository, words: &[&str]) {
     let words = [&["run", "g"][..], words].concat();
     repository.run(&words).expect_status(0);
 }
 
-/// The number of the session that `reference` means.
+/// The number of the session that `reference` resolves to.
 fn found(repository: &Repository, reference: &str) -> String {
     let answer = repository.run(&["report", reference, "--format", "json"]);
     let source = &answer.expect_status(0).json()["sources"][0];
@@ -137,7 +136,7 @@ fn the_list_shows_revisions_and_can_be_of_one_branch() {
     let none = repository.run(&["history", "-f", "slow"]);
     none.expect_status(0)
         .expect_stdout(&["no stored session is like that"]);
-    // What is imported again knows it still.
+    // An import keeps it.
     let lines = repository.run(&["report", "@1", "--export", "jsonl"]);
     std::fs::write(repository.project.path("one.jsonl"), lines.stdout).unwrap();
     let words = ["import", "one.jsonl", "--db", "other.db", "--branch", "old"];

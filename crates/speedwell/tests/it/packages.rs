@@ -1,5 +1,5 @@
-//! What can be installed, used from a folder that knows nothing of this repository. `scripts/check-packages`
-//! does the same with the release program, maturin and `cargo publish`, which take minutes.
+//! Installed packages, used from a folder outside this repository. `scripts/check-packages` does
+//! the same with the release build, maturin and `cargo publish`, which take minutes.
 
 use super::harness_driver::tool;
 use super::project::{Project, repository};
@@ -14,7 +14,7 @@ fn executed(command: &mut Command) -> Output {
     output
 }
 
-/// The platform in the words of npm; only those that have a package.
+/// The platform in npm's terms; `None` without a package for it.
 fn platform() -> Option<&'static str> {
     let known = match std::env::consts::ARCH {
         "x86_64" => Some("linux-x64"),
@@ -27,7 +27,8 @@ fn platform() -> Option<&'static str> {
     known
 }
 
-/// Lays out `node_modules` as `npm install` does: the packed library, and the program's package beside it.
+/// Lays out `node_modules` like `npm install`: the packed library, and the program's package beside
+/// it.
 fn install_npm_packages(folder: &Path, platform: &str) {
     executed(
         Command::new("npm")
@@ -90,7 +91,8 @@ fn an_npm_package_without_its_program_says_what_is_missing() {
     assert!(stderr.contains("hint: npm leaves it out"), "{stderr}");
 }
 
-/// The interpreter that has hatchling, which builds Python packages; scripts/install-test-tools makes it.
+/// A Python interpreter with hatchling, which builds Python packages; installed by
+/// scripts/install-test-tools.
 fn python_with_hatchling() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
@@ -162,7 +164,7 @@ fn every_package_has_the_version_of_the_program() {
     );
 }
 
-/// The files of a crate as it is published.
+/// The files of a crate as published.
 fn published(package: &str) -> String {
     let listed = executed(
         Command::new("cargo")

@@ -27,7 +27,8 @@ fn a_change_shows_in_the_ratios_of_pairs_whatever_their_level() {
         (&change["verdict"], &change["decided_at"]),
         (&"worse".into(), &10.into())
     );
-    // Beside the ten pairs of the first look, sides had a processor for themselves; those runs are not compared.
+    // Besides the ten pairs of the first look, sides also ran alone on the processor; those runs
+    // are not compared.
     assert_eq!(change["baseline_runs"], 10);
     assert!(
         change["baseline_slots"]
@@ -120,9 +121,9 @@ fn a_snippet_that_sleeps_waits_even_if_its_compiler_computes() {
     ]);
 }
 
-/// Says whether it meets its other side while both live, and on which processors it may run. It waits for the other side,
-/// but not in the rounds that are measured apart (`$4`), where it only looks, nor in its run 0: the trial of the baseline
-/// and the rehearsal of the other side.
+/// Reports whether it meets its other side while both are alive, and on which processors it may
+/// run. It waits for the other side, except in the rounds that are measured alone (`$4`), where it
+/// only checks, and in its run 0: the trial of the baseline and the rehearsal of the other side.
 const MEET: &str = r#"#!/bin/sh
 mine=$1 other=$2
 n=$(cat $mine.count 2>/dev/null || echo $3)
@@ -140,7 +141,7 @@ echo "$n $met $(grep ^Cpus_allowed_list /proc/self/status | cut -f 2)" >> log
 #[test]
 fn both_sides_live_at_once_on_one_processor() {
     let project = Project::new().with("meet.sh", MEET);
-    // With this seed the fourth round is measured apart.
+    // With this seed the fourth round is measured alone.
     let (old, new) = ("sh meet.sh old new 0 4", "sh meet.sh new old 0 4");
     let pairs = [
         "--order", "paired", "-n", "1", "-i", "1", "-w", "0", "--runs", "8", "--seed", "1",
@@ -166,8 +167,8 @@ fn both_sides_live_at_once_on_one_processor() {
     }
 }
 
-/// Computes a little. The sixth run of the second side, after its rehearsal, kills Speedwell, whose number the test writes
-/// into a file.
+/// Computes a little. The sixth run of the second side, after its rehearsal, kills Speedwell, whose
+/// process id the test writes into a file.
 const KILL: &str = r#"#!/bin/sh
 n=$(cat $1.count 2>/dev/null || echo 1)
 echo $((n + 1)) > $1.count

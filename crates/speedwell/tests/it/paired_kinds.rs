@@ -1,5 +1,6 @@
-//! Pairs of everything that reports processor time: snippets of every language, files of every harness, scripts of
-//! Node.js core, programs of google/benchmark. The second side has many times the work of the first.
+//! Pairs of everything that reports processor time: snippets of every language, files of every
+//! harness, scripts of Node.js core, programs of google/benchmark. The second side has many times
+//! the work of the first.
 
 use super::harness_driver::tool;
 use super::programs::PROGRAM;
@@ -7,11 +8,12 @@ use super::project::{Answer, Project, node, repository};
 
 const PAIRS: [&str; 6] = ["--order", "paired", "--runs", "2", "--format", "json"];
 
-/// Samples that are not looked at closely; with still shorter ones a busy machine makes the harness wait for its orders for most
-/// of its life, and work that waits is refused.
+/// Samples that are not examined closely. With shorter ones a harness on a busy machine would spend
+/// most of its life waiting for commands, and work that waits is rejected.
 const SHORT: [&str; 6] = ["-n", "2", "-t", "80ms", "-w", "20ms"];
 
-/// Two pairs were compared by processor time, and the second side used far more of it.
+/// Asserts that two pairs were compared by processor time, and that the second side used far more
+/// of it.
 #[track_caller]
 fn is_paired(answer: Answer) {
     let found = answer.expect_status(0).json();
@@ -33,7 +35,7 @@ fn is_paired(answer: Answer) {
     assert!(other > 2.0 * one, "{one} ns and {other} ns");
 }
 
-/// Two snippets, of which the second has thirty times the work.
+/// Two snippets; the second has thirty times the work.
 fn snippets(language: &str, tools: &[&str], text: &str) {
     if tool(tools).is_none() {
         return;
@@ -48,7 +50,7 @@ fn snippets(language: &str, tools: &[&str], text: &str) {
     is_paired(Project::new().run(&words));
 }
 
-/// A file below `wrapper`, a program that executes it with the amount of work in a variable.
+/// A file under `wrapper`, a program that executes it with the amount of work in a variable.
 fn files(project: Project, program: &str, file: &str, more: &[&str]) {
     let wrapper = |work: u32| format!("#!/bin/sh\nWORK={work} exec {program} \"$@\"\n");
     let project = project
@@ -140,7 +142,7 @@ fn pairs_of_a_file_that_uses_our_package_for_node() {
     }
 }
 
-/// Its process is measured as a whole, so the work has to be long beside the start of Node.js.
+/// The whole process is measured, so the work must be long compared with the start of Node.js.
 #[test]
 fn pairs_of_a_script_of_node_core() {
     let script = "const common = require('../common.js');\n\
@@ -161,7 +163,8 @@ fn pairs_of_a_script_of_node_core() {
 #[test]
 fn pairs_of_programs_with_google_benchmark() {
     let program = |time_us: &str| {
-        // The processor time that it reports is what is compared; it computes a little, because work that waits is refused.
+        // The reported processor time is compared. It computes a little, because work that waits is
+        // rejected.
         let busy = "i=0; while [ $i -lt 50000 ]; do i=$((i + 1)); done";
         (PROGRAM.replace("NAMES", "BM_copy").replace("TIME", time_us))
             .replace("BEFORE", busy)

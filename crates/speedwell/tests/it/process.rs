@@ -1,4 +1,4 @@
-//! Children that misbehave: each leaves a clear record and nothing else.
+//! Misbehaving children: each leaves a clear record and nothing else.
 
 use super::busy::wait_until;
 use rustix::time::{ClockId, clock_gettime};
@@ -46,7 +46,7 @@ fn a_child_that_never_ends_is_ended_at_its_limit() {
     assert_eq!(run(&spec, &mut child).unwrap().ended, Ended::Timeout);
 }
 
-/// Moves the clock by so much when the child has said something.
+/// Advances the clock by this much when the child has written something.
 struct OutOfTime {
     clock: Clock,
     by: Duration,
@@ -66,7 +66,7 @@ impl OutOfTime {
 impl Conversation for OutOfTime {
     fn received(&mut self, _: &[u8]) -> Next {
         self.has_spoken = true;
-        // It has reported, and now has so long to end.
+        // It has reported, and now has this long to exit.
         Next::Linger(self.by)
     }
     fn wrote(&mut self, _: Stream, _: &[u8]) {
@@ -166,7 +166,7 @@ fn the_childs_time_and_memory_are_accounted() {
     assert!(outcome.wall_ns >= outcome.usage.user_ns / 2);
 }
 
-/// Echoes what it is told to and remembers every line.
+/// Echoes its input and records every line.
 struct Talk(Vec<String>);
 
 impl Conversation for Talk {

@@ -1,4 +1,5 @@
-//! Programs recorded with the tools of this machine: their functions are found with the shares that they have.
+//! Programs recorded with the tools of this machine: their functions appear with the expected
+//! shares.
 
 use super::busy::wait_until;
 use super::harness_driver::tool;
@@ -11,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// `heavy` gets three times as much of the same work as `light`; with a second word, `extra` as much as both.
+/// `heavy` gets three times as much of the same work as `light`; with a second argument, `extra`
+/// gets as much as both.
 const TWO_FUNCTIONS: &str = r"
 #include <cstdlib>
 volatile double sink;
@@ -45,7 +47,7 @@ fib(N) -> fib(N - 1) + fib(N - 2).
 main() -> io:format(\"~p~n\", [fib(33)]), halt().
 ";
 
-/// A recorder, if perf can be used here.
+/// A recorder, if perf is usable here.
 fn perf() -> Option<Recorder> {
     let recorder = Recorder::new();
     match recorder.tool(Path::new("any")) {
@@ -57,7 +59,7 @@ fn perf() -> Option<Recorder> {
     }
 }
 
-/// The part of the weight that is in stacks with a function whose name begins so.
+/// Fraction of the weight in stacks with a function whose name starts like this.
 fn share(profile: &Profile, function: &str) -> f64 {
     let has = |frames: &[&str]| frames.iter().any(|frame| frame.starts_with(function));
     let inside: u64 = profile
@@ -80,7 +82,7 @@ fn in_folder(folder: &tempfile::TempDir, program: impl AsRef<Path>) -> Spec {
     }
 }
 
-/// What runtimes wrote about code of that folder for perf, which looks for it in /tmp.
+/// Symbol maps that runtimes wrote to /tmp for perf, about code in that folder.
 fn maps_of(folder: &tempfile::TempDir) -> Vec<PathBuf> {
     let path = folder.path().to_string_lossy().into_owned();
     let files = std::fs::read_dir("/tmp")
@@ -94,7 +96,7 @@ fn maps_of(folder: &tempfile::TempDir) -> Vec<PathBuf> {
     files.filter(is_map).collect()
 }
 
-/// The program of two functions, compiled; its folder is to be kept.
+/// Compiles the program of two functions; its folder must be kept.
 fn two_functions() -> Option<(tempfile::TempDir, PathBuf)> {
     let compiler = tool(&["c++", "g++", "clang++"])?;
     let folder = folder("two.cpp", TWO_FUNCTIONS);
@@ -128,7 +130,7 @@ fn native_functions_have_the_shares_that_their_work_has() {
     let samples = profile.samples.unwrap() as f64;
     assert!(samples > 50.0, "{samples} samples");
     let heavy = share(&profile, "heavy") / (share(&profile, "heavy") + share(&profile, "light"));
-    // Four standard errors of a share of 3/4, and a little for what is not the work.
+    // Four standard errors of a proportion of 3/4, plus a margin for everything but the work.
     let allowed = 4.0 * (0.75 * 0.25 / samples).sqrt() + 0.02;
     assert!(
         (heavy - 0.75).abs() < allowed,
@@ -149,7 +151,8 @@ fn what_only_the_candidate_does_is_where_its_extra_cost_enters() {
     assert_eq!(found.direction, Direction::Costlier);
     let entry = found.entry.unwrap();
     assert_eq!((entry.row.frame.as_str(), entry.row.new), ("extra", true));
-    // On a busy machine the same work takes more or less time, so its share is only roughly all of it.
+    // On a busy machine the same work takes more or less time, so its share is only roughly all of
+    // it.
     assert!((0.5..2.0).contains(&entry.row.share), "{}", entry.row.share);
 }
 
@@ -159,8 +162,8 @@ fn what_comes_before_the_window_is_not_recorded() {
         return;
     };
     let spec = in_folder(&folder, program).args(["10000"]);
-    // Far longer than the program lives. perf may sleep it out: in some versions it misses the end of a child that
-    // comes before its delay is over.
+    // Far longer than the program lives. perf may sleep for the whole delay: some versions miss the
+    // exit of a child before the delay is over.
     let reason = recorder.record(spec, Duration::from_secs(3)).unwrap_err();
     assert!(
         format!("{reason:#}").contains("it holds no samples"),
@@ -178,7 +181,7 @@ fn javascript_functions_are_seen_beside_native_ones_and_nothing_is_left_behind()
     let spec = in_folder(&folder, node).args(["work.js"]);
     let recorded = recorder.record(spec, Duration::ZERO).unwrap();
     assert_eq!(recorded.outcome.stdout.text(), "true\n");
-    // Paths are shown from the folder of the program, and compilers leave no mark.
+    // Paths are shown relative to the program's folder, without markers of the compilers.
     assert!(
         share(&recorded.profile, "JS:fib work.js:") > 0.2,
         "{}",
@@ -214,7 +217,7 @@ fn without_perf_javascript_is_still_seen_and_the_reason_told() {
     assert_eq!(format!("{reason:#}"), "there is no perf in PATH");
 }
 
-/// Waits until a server has had so much processor time: how long that takes is up to the machine.
+/// Waits until a server has used this much processor time, however long that takes.
 fn works(server: &Service, time: Duration) {
     let used = || Duration::from_nanos(cpu_ns_of(server.pid()).unwrap());
     let enough = used() + time;

@@ -1,5 +1,5 @@
-//! Profiles that other programs wrote: read as those programs read them, compared by where the extra cost sits,
-//! and drawn.
+//! Profiles written by other programs: read like those programs read them, compared by the location
+//! of the extra cost, and drawn.
 
 use super::browser::{Page, Screen};
 use super::project::{Project, repository};
@@ -26,7 +26,7 @@ fn explained(test: &str) -> Explanation {
     explain(&side("baseline"), &side("collector"))
 }
 
-/// A project with both sides of a test, and what `compare` says of them.
+/// A project with both sides of a test, and the output of `compare`.
 fn compared(test: &str, words: &[&str]) -> (Project, super::project::Answer) {
     let mut project = Project::new();
     for side in ["baseline", "collector"] {
@@ -44,7 +44,7 @@ fn the_table_of_the_extra_cost_is_that_of_the_original() {
             let new = if row.new { "NEW" } else { "" };
             let percent = |share: f64, digits: i32| {
                 let power = 10_f64.powi(digits);
-                // As the original prints numbers: rounded, and at least one digit behind the point.
+                // Numbers as the original prints them: rounded, with at least one decimal.
                 format!("{:?}", (share * 100.0 * power).round() / power)
             };
             let (old, candidate) = (percent(row.baseline, 2), percent(row.candidate, 2));
@@ -60,7 +60,7 @@ fn the_table_of_the_extra_cost_is_that_of_the_original() {
         let own: Vec<String> = own.collect();
         let golden = text(&format!("{test}.explain.tsv"));
         let golden: Vec<&str> = golden.lines().skip(1).collect();
-        // The order of rows with the same share is the original's chance.
+        // The order of rows with equal shares is arbitrary in the original.
         let sorted = |rows: &[&str]| {
             rows.iter()
                 .map(|row| (*row).to_owned())
@@ -98,7 +98,7 @@ fn v8s_profile_becomes_the_stacks_of_the_original() {
     assert_eq!(lines(&own), lines(&golden));
 }
 
-/// What inferno made of the same text, with names shortened as ours are.
+/// inferno's result for the same text, with names shortened like ours.
 #[test]
 fn text_of_perf_becomes_the_stacks_that_inferno_makes_of_it() {
     for name in ["node", "erlang"] {
@@ -294,7 +294,7 @@ fn damaged_recordings_are_errors_and_never_the_end_of_the_program() {
     );
 }
 
-/// Four pictures on one page, and one in a file of its own.
+/// Four images on one page, and one in a separate file.
 #[test]
 fn flame_graphs_open_in_a_browser_and_do_not_clash_on_one_page() {
     let (project, answer) = compared("doxbee-async", &["-o", "f.html", "-o", "f.svg"]);
@@ -338,7 +338,7 @@ fn flame_graphs_open_in_a_browser_and_do_not_clash_on_one_page() {
     );
 }
 
-/// A box that is clicked takes the whole width; a text that is searched for marks boxes.
+/// Clicking a box zooms to it; searching highlights boxes.
 #[test]
 fn flame_graphs_are_zoomed_and_searched() {
     let (project, answer) = compared("doxbee-async", &["-o", "f.html"]);

@@ -4,7 +4,7 @@ use super::project::{Answer, Project};
 use std::process::Command;
 
 /// A program with the options of google/benchmark: `NAMES` are its benchmarks, each of which takes
-/// `TIME` ns and a little more with every start; each start is noted in `starts`.
+/// `TIME` ns and a little more with every start; each start is recorded in `starts`.
 pub const PROGRAM: &str = r#"#!/bin/sh
 # The last option of a kind counts.
 for word in "$@"; do
@@ -327,7 +327,7 @@ fn mistakes_with_programs_are_named() {
     assert!(answer.stderr.contains("nothing to compare"), "{answer:?}");
 }
 
-/// A program of the real library, or why there is none.
+/// Compiles a program with the real library, or prints why not.
 fn compiled(project: &Project, name: &str, flag: &str) -> bool {
     let source = r#"
 #include <benchmark/benchmark.h>

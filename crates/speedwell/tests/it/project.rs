@@ -5,16 +5,14 @@ use rusqlite::OpenFlags;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A temporary project; it is gone when the test ends.
+/// A temporary project, deleted when the test ends.
 pub struct Project {
     folder: tempfile::TempDir,
-    /// What stands for `--db`, if not the project's own file.
+    /// Value of `--db`, if it is not the project's own file.
     db: Option<PathBuf>,
-    /// Variables of every command.
     variables: Vec<(&'static str, PathBuf)>,
 }
 
-/// What the command answered.
 #[derive(Debug)]
 pub struct Answer {
     pub status: i32,
@@ -23,7 +21,7 @@ pub struct Answer {
 }
 
 impl Project {
-    /// An empty project with a store of its own.
+    /// Creates an empty project with its own store.
     pub fn new() -> Project {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join(".speedwell")).unwrap();
@@ -34,13 +32,12 @@ impl Project {
         }
     }
 
-    /// The same with a variable for every command.
+    /// Sets an environment variable for every command.
     pub fn with_variable(mut self, name: &'static str, value: PathBuf) -> Project {
         self.variables.push((name, value));
         self
     }
 
-    /// The same with its results in another place.
     pub fn storing_in(self, place: &Place) -> Project {
         Project {
             db: Some(place.path()),
@@ -48,7 +45,6 @@ impl Project {
         }
     }
 
-    /// Adds a file.
     pub fn with(self, path: &str, text: &str) -> Project {
         let file = self.path(path);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -56,9 +52,9 @@ impl Project {
         self
     }
 
-    /// Adds a program. Another process writes it: a file that this one has open for writing may be inherited by a
-    /// child of another test that is just being started, and until that has become its program the kernel executes
-    /// no such file (execve(2), ETXTBSY).
+    /// Adds a program. Another process writes it: a file that this process has open for writing may
+    /// be inherited by a child that another test is starting, and until that child has called exec
+    /// the kernel refuses to execute the file (execve(2), ETXTBSY).
     pub fn with_program(self, path: &str, text: &str) -> Project {
         let file = self.path(path);
         let draft = self.folder.path().join(".draft");
@@ -74,12 +70,11 @@ impl Project {
         self
     }
 
-    /// A path in the project.
     pub fn path(&self, inside: &str) -> PathBuf {
         self.folder.path().join(inside)
     }
 
-    /// The command, ready to be run in the project.
+    /// A command, ready to run in the project.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_speedwell"));
         command.args(words).current_dir(self.folder.path());
@@ -96,12 +91,12 @@ impl Project {
         command
     }
 
-    /// Runs the command.
     pub fn run(&self, words: &[&str]) -> Answer {
         Answer::from(self.command(words).output().unwrap())
     }
 
-    /// How many runs are stored so far. To ask the program again and again would take the processor from what is measured.
+    /// Number of runs stored so far. Asking the program repeatedly would take processor time from
+    /// what is measured.
     pub fn stored_runs(&self) -> usize {
         let file = self.path(".speedwell/results.db");
         let store = rusqlite::Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY);
@@ -124,7 +119,7 @@ impl Project {
         let mut stdin = child.stdin.take().unwrap();
         let text = text.to_vec();
         let writer = std::thread::spawn(move || {
-            // The command may refuse its arguments before it reads.
+            // The command may reject its arguments before it reads.
             let _ = stdin.write_all(&text);
         });
         let answer = Answer::from(child.wait_with_output().unwrap());
@@ -151,13 +146,11 @@ impl Answer {
         self
     }
 
-    /// What stdout holds as JSON.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {self:#?}"))
     }
 
-    /// Asserts that stdout contains every text.
     #[track_caller]
     pub fn expect_stdout(self, texts: &[&str]) -> Answer {
         for text in texts {
@@ -169,7 +162,6 @@ impl Answer {
         self
     }
 
-    /// Asserts that stderr contains every text.
     #[track_caller]
     pub fn expect_stderr(self, texts: &[&str]) -> Answer {
         for text in texts {
@@ -182,7 +174,7 @@ impl Answer {
     }
 }
 
-/// Whether `product` was made after the files in these folders, and these files, had changed last.
+/// Returns whether `product` is newer than these files and the files in these folders.
 pub fn is_current(product: &Path, inputs: &[PathBuf]) -> bool {
     let changed = |path: &Path| std::fs::metadata(path).and_then(|data| data.modified());
     let Ok(made) = changed(product) else {
@@ -194,7 +186,6 @@ pub fn is_current(product: &Path, inputs: &[PathBuf]) -> bool {
     all.all(|input| changed(&input).is_ok_and(|time| time < made))
 }
 
-/// The root of the repository.
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
@@ -202,7 +193,7 @@ pub fn repository() -> PathBuf {
         .unwrap()
 }
 
-/// The machine's Node.js, if it has one; tests that need it say that they are skipped.
+/// The machine's Node.js, if it has one; tests that need it report that they are skipped.
 pub fn node() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let found = std::env::split_paths(&path)

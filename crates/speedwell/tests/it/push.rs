@@ -1,13 +1,15 @@
-//! Sessions on their way to the server of a team: whatever is cut off, repeated, killed or full, each session that was
-//! acknowledged is there, once and whole.
+//! Sessions pushed to a team's server: despite cuts, repetitions, kills and full disks, each
+//! acknowledged session is stored once and complete.
 
 #![expect(clippy::too_many_lines, reason = "a story is told in one piece")]
 
 use super::arbitrary;
 use super::back_ends::{Place, on_both};
 use super::by_hand::{blank, run_of};
+use super::dashboard::Dashboard;
 use super::project::Project;
 use super::team_server::{Answer, BreakingLine, Server};
+use super::web_server::free_port;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::json;
@@ -15,6 +17,7 @@ use speedwell_model::{Calibration, Session, State};
 use speedwell_results::formats::json_lines;
 use speedwell_results::store::{Digest, Overview, SessionFilter, Store};
 use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 on_both! {
@@ -44,7 +47,7 @@ pub fn core(place: &Place) -> Store {
     Store::open(&store.path_of(&project).unwrap()).unwrap()
 }
 
-/// A session that is over, with so many runs.
+/// A finished session with this many runs.
 pub fn session(id: &str, runs: u32) -> Session {
     Session {
         state: State::Complete,
@@ -61,7 +64,7 @@ pub fn lines(session: &Session) -> Vec<u8> {
     text
 }
 
-/// The answer to a session that is sent as a whole; an error where the line breaks.
+/// Response to a session that is sent as a whole; an error if the connection breaks.
 pub fn sent(server: &Server, session: &Session) -> std::io::Result<Answer> {
     let text = lines(session);
     let digest = Digest::of(&text);
@@ -69,8 +72,8 @@ pub fn sent(server: &Server, session: &Session) -> std::io::Result<Answer> {
     server.try_ask("PUT", &path, &[], &text)
 }
 
-/// How many sessions of so many runs are stored: those that were acknowledged are there as they were sent, and none is there
-/// twice or in parts.
+/// Number of stored sessions of this many runs. Asserts that acknowledged ones are stored as they
+/// were sent, and that none is stored twice or in part.
 pub fn stored(place: &Place, acknowledged: &[String], runs: u32) -> usize {
     let there = core(place);
     let stored = there.list(&SessionFilter::default()).unwrap();
@@ -90,7 +93,7 @@ pub fn stored(place: &Place, acknowledged: &[String], runs: u32) -> usize {
     stored.len()
 }
 
-/// The same in both stores, with whatever follows from where it is left out.
+/// A session without its number and whatever derives from that, which makes both stores comparable.
 pub fn without_number(store: &Store, id: &str) -> Session {
     let number = store.number_of_id(id).unwrap().unwrap();
     let mut session = store.session(number).unwrap();
@@ -125,7 +128,7 @@ fn what_is_measured_arrives_whole_and_has_its_points(place: &Place) {
         "{listed}"
     );
 
-    // Asked for again, it is known; a calibration goes with its session.
+    // Sent again, it is known; a calibration is part of its session.
     run(&["push", "@1", "--to", &url]).expect_status(0);
     let calibrated = Session {
         calibration: Some(Calibration {
@@ -164,7 +167,7 @@ fn a_killed_session_keeps_no_other_from_being_sent(place: &Place) {
         "measured or were killed: @3.",
     ]);
     assert_eq!(core(place).count(&SessionFilter::default()).unwrap(), 2);
-    // Named by itself, it is what could not be done; the others are sent all the same.
+    // Named by itself, it is an error; the others are still sent.
     push(&["@1", "@3", "@4"]).expect_status(2).expect_stderr(&[
         "sent @1 to",
         "hint: wait until they have ended",
@@ -200,7 +203,7 @@ fn nothing_is_lost_while_the_server_is_away(place: &Place) {
         .run(&project, &["push", "--wait", "1ms"])
         .expect_status(2)
         .expect_stderr(&["@2 could not be sent", "hint: it stays in the outbox"]);
-    // A job that ends keeps what could not be sent in a file.
+    // A CI job that ends writes unsent sessions to a file.
     server
         .run(&project, &["push", "--wait", "1ms", "--spool", "out.jsonl"])
         .expect_status(0);
@@ -208,7 +211,7 @@ fn nothing_is_lost_while_the_server_is_away(place: &Place) {
     assert_eq!(json_lines::read(&kept).unwrap().len(), 2);
 
     server.start_again(&project, place);
-    // Another job, which has the file alone, and the one that measured.
+    // Another job, which has only the file, and the one that measured.
     let other = Project::new().with("out.jsonl", &kept);
     let all = server.run(&other, &["push", "out.jsonl", "--to", &url]);
     all.expect_status(0);
@@ -248,7 +251,7 @@ fn a_large_session_goes_in_parts_over_a_line_that_breaks(place: &Place) {
     let project = Project::new();
     let server = Server::of(&project, place);
     let line = BreakingLine::to(&server, 300, 40_000);
-    // Notes make it large; random digits cannot be packed well.
+    // Notes make it large; random digits do not compress well.
     let mut dice = Xoshiro256PlusPlus::seed_from_u64(5);
     let mut large = session("0197-1a49e", 90);
     for run in &mut large.runs {
@@ -279,11 +282,11 @@ fn a_large_session_goes_in_parts_over_a_line_that_breaks(place: &Place) {
     assert_eq!(there.arriving().unwrap(), []);
 }
 
-/// What a client may do with a session, in any order, as often as it likes; the answer may be lost each time.
+/// What a client may do with a session, in any order and repeatedly; each response may be lost.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Begin,
-    /// The lines from one place to another.
+    /// The lines between two positions.
     Part(usize, usize),
     Finish,
     Whole,
@@ -299,7 +302,7 @@ fn whatever_comes_twice_or_in_no_order_makes_one_session(place: &Place) {
             told.state = State::Interrupted;
         }
         for run in &mut told.runs {
-            // No server takes a run of 584 years.
+            // No server accepts a run of 584 years.
             (run.wall_ns, run.started_unix_ms) = (run.wall_ns.min(1), run.started_unix_ms.max(0));
             run.usage = None;
         }
@@ -341,7 +344,7 @@ fn whatever_comes_twice_or_in_no_order_makes_one_session(place: &Place) {
                 matches!(answer.status, 200 | 201 | 404 | 409),
                 "seed {seed} {step:?}: {answer:?}"
             );
-            // What is acknowledged as stored is there.
+            // What is acknowledged as stored is stored.
             if ["stored", "known"]
                 .iter()
                 .any(|state| answer.body["state"] == **state)
@@ -362,7 +365,7 @@ fn whatever_comes_twice_or_in_no_order_makes_one_session(place: &Place) {
             };
             step(next, dice.random_range(0..4) == 0);
         }
-        // Then somebody sends it as it ought to be sent.
+        // Then it is sent properly.
         let mut next = match server.ask("PUT", &told.id, &text[..starts[1]]).body {
             body if body["state"] == "known" => usize::MAX,
             body => body["lines"].as_u64().unwrap() as usize,
@@ -444,7 +447,8 @@ fn a_server_that_is_killed_again_and_again_loses_nothing(place: &Place) {
     assert!((acknowledged.len()..=acknowledged.len() + 8 * kills).contains(&stored));
 }
 
-/// Sends sessions one after the other until the line breaks; returns those that were acknowledged.
+/// Sends sessions one after the other until the connection breaks; returns those that were
+/// acknowledged.
 fn send_until_it_breaks(server: &Server, first: usize, count: &AtomicUsize) -> Vec<String> {
     let mut acknowledged = Vec::new();
     for number in first..first + 1000 {
@@ -483,4 +487,71 @@ fn what_was_deleted_is_not_taken_in_again(place: &Place) {
     there.undelete("0197-de1").unwrap();
     assert_eq!(without_number(&there, "0197-de1"), one);
     assert_eq!(there.deleted().unwrap(), []);
+}
+
+/// Makes an authority, `ca.pem`, and a certificate of localhost that it has signed; says where openssl cannot.
+fn certificates(project: &Project) -> bool {
+    let made = Command::new("sh")
+        .current_dir(project.path(""))
+        .args([
+            "-ec",
+            "new='-newkey rsa:2048 -nodes'
+             openssl req -x509 $new -subj /CN=authority -keyout ca.key -out ca.pem
+             openssl req $new -subj /CN=localhost -keyout key.pem -out request.pem
+             echo 'subjectAltName=DNS:localhost' > names
+             openssl x509 -req -in request.pem -CA ca.pem -CAkey ca.key -CAcreateserial -extfile names -out cert.pem",
+        ])
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .status();
+    let is_made = made.is_ok_and(|status| status.success());
+    if !is_made {
+        eprintln!("skipped: openssl makes no certificate");
+    }
+    is_made
+}
+
+#[test]
+fn an_authority_of_ones_own_is_trusted_where_it_is_named() {
+    let project = measured();
+    if !certificates(&project) {
+        return;
+    }
+    project.run(&["run", "g", "-r", "2", "-q"]).expect_status(0);
+    let team = ["--db", "team.db"];
+    let serve = |words: &[&str]| project.run(&[&["serve"], words, &team].concat());
+    serve(&["project", "add", "core"]).expect_status(0);
+    let token = serve(&["token", "add", "ci", "--scope", "push"]).expect_status(0);
+    let port = free_port().to_string();
+    let url = format!("https://localhost:{port}");
+    let options = [
+        "--port",
+        &port,
+        "--public-url",
+        &url,
+        "--cert",
+        "cert.pem",
+        "--key",
+        "key.pem",
+    ];
+    let _server = Dashboard::with(&project, &[&options[..], &team].concat());
+    let push = |words: &[&str]| {
+        let to = format!("{url}/core");
+        let mut command = project.command(&[&["push", "@1", "--to", &to], words].concat());
+        command.env("SPEEDWELL_TOKEN", token.stdout.trim());
+        super::project::Answer::from(command.output().unwrap())
+    };
+    let unknown = push(&[]);
+    assert!(
+        unknown
+            .stderr
+            .contains("an authority that this machine does not know; --ca FILE"),
+        "{unknown:?}"
+    );
+    push(&["--ca", "key.pem"])
+        .expect_status(2)
+        .expect_stderr(&["no certificate"]);
+    push(&["--ca", "ca.pem"])
+        .expect_status(0)
+        .expect_stderr(&["sent @1 to"]);
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Sessions in all; clients that send them.
+/// Number of sessions, and of clients that send them.
 const SESSIONS: usize = 1000;
 const CLIENTS: usize = 8;
 
@@ -67,11 +67,11 @@ fn cpu_ms(pids: &[u32]) -> f64 {
         let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
         Some(fields[11].parse::<f64>().ok()? + fields[12].parse::<f64>().ok()?)
     });
-    // A tick is 10 ms on every Linux that this runs on.
+    // A tick is 10 ms on every supported Linux.
     ticks.sum::<f64>() * 10.0
 }
 
-/// The processes of the database server, of which there are none for a file.
+/// The processes of the database server; none for a file.
 fn database_pids(place: &Place) -> Vec<u32> {
     let Place::Server(schema) = place else {
         return Vec::new();
@@ -152,7 +152,7 @@ fn store(place: &Place) -> Store {
     Store::open(Path::new(&path)).unwrap()
 }
 
-/// Memory with 8 pushes of nearly 8 MiB at once.
+/// Memory for 8 simultaneous pushes of nearly 8 MiB.
 fn eight_large_sessions_at_once(place: &Place) {
     let home = Project::new();
     let server = Server::of(&home, place);

@@ -1,5 +1,5 @@
-//! A line between a client and a server that is cut after each number of bytes, in either direction, under the program that
-//! pushes. Whatever was cut where, the outbox is complete afterwards and each session is there once.
+//! A connection between the pushing program and a server that is cut after every number of bytes,
+//! in either direction. Afterwards the outbox is complete and each session is stored once.
 
 use super::back_ends::{Place, on_both};
 use super::project::Project;
@@ -19,21 +19,23 @@ on_both! {
     a_line_that_is_cut_after_each_byte_holds_up_and_loses_nothing
 }
 
-/// Lines that are cut beside each other: a server that is away by one address is still asked by the others.
+/// Number of proxies whose connections are cut: a server unavailable at one address is still tried
+/// at the others.
 const LINES: usize = 8;
 
-/// Where a connection is cut: after so many bytes towards the server, or back.
+/// Where a connection is cut: after this many bytes towards the server, or back.
 #[derive(Clone, Copy)]
 enum Cut {
     There(usize),
     Back(usize),
 }
 
-/// A line that has a cut for each of its connections, as long as there are some; then it holds.
+/// A proxy with a cut for each of its connections, until there are none left; then it forwards
+/// everything.
 struct Line {
     address: String,
     cuts: Arc<Mutex<VecDeque<Cut>>>,
-    /// Bytes that went there and back.
+    /// Number of bytes forwarded in each direction.
     carried: Arc<[AtomicUsize; 2]>,
 }
 
@@ -48,7 +50,7 @@ impl Line {
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 let cut = left.lock().unwrap().pop_front();
-                // Its end is the end of the test.
+                // Fails when the test ends.
                 let Ok(server) = TcpStream::connect(&there) else {
                     return;
                 };
@@ -67,13 +69,12 @@ impl Line {
         format!("http://{}/core", self.address)
     }
 
-    /// How many cuts it still has.
     fn left(&self) -> usize {
         self.cuts.lock().unwrap().len()
     }
 }
 
-/// Carries bytes in both directions until the cut.
+/// Forwards bytes in both directions until the cut.
 fn carry(
     [client, server]: [&TcpStream; 2],
     name: &str,
@@ -91,7 +92,7 @@ fn carry(
             copy([server, client], back, ("", ""), &carried[1]);
             hang_up(client, server);
         });
-        // The server answers under its own name only.
+        // The server responds only under its own name.
         if copy([client, server], there, (&own, name), &carried[0]) {
             hang_up(client, server);
         }
@@ -104,7 +105,8 @@ fn hang_up(client: &TcpStream, server: &TcpStream) {
     }
 }
 
-/// Copies at most so many bytes; says whether it was that which ended it. A name in the first of them is replaced.
+/// Copies at most `most` bytes; returns whether that limit ended it. Replaces a name in the first
+/// of them.
 fn copy(
     [mut from, mut to]: [&TcpStream; 2],
     most: usize,
@@ -133,7 +135,8 @@ fn copy(
     true
 }
 
-/// The cuts at each multiple of a number of bytes of a request and of an answer, dealt out to the lines.
+/// Cuts at each multiple of a number of bytes of a request and of a response, divided among the
+/// proxies.
 fn cuts([request, answer]: [usize; 2], step: usize) -> [VecDeque<Cut>; LINES] {
     let there = (0..request).step_by(step).map(Cut::There);
     let back = (0..answer).step_by(step).map(Cut::Back);
@@ -144,7 +147,7 @@ fn cuts([request, answer]: [usize; 2], step: usize) -> [VecDeque<Cut>; LINES] {
     dealt
 }
 
-/// How many bytes a request has that pushes this session, and its answer.
+/// Sizes of the request that pushes this session, and of its response, in bytes.
 fn sizes(server: &Server, project: &Project, session: &Session) -> [usize; 2] {
     let line = Line::to(server, VecDeque::new());
     std::fs::write(project.path("first.jsonl"), lines(session)).unwrap();
@@ -191,7 +194,7 @@ fn tell(place: &Place, step: usize) {
         assert!(rounds <= all, "it does not come through");
     }
     let left: usize = lines.iter().map(Line::left).sum();
-    // A request is some bytes shorter or longer than another.
+    // Requests differ in length by a few bytes.
     assert!(left * 20 <= all, "{left} of {all} cuts met nobody");
     eprintln!("{} cuts in {rounds} rounds", all - left);
     let outbox = Store::open(&project.path(".speedwell/results.db")).unwrap();

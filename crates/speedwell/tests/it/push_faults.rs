@@ -1,5 +1,6 @@
-//! The way between a client and a server, cut at every byte; clients that are killed, whose disk is full, whose clock jumps, or
-//! that a server asks to come back tomorrow. Each story ends with a count: the session is there, once and whole.
+//! Requests cut at every byte; and clients that are killed, whose disk is full, whose clock jumps,
+//! or that a server asks to return tomorrow. Each test ends with a count: the session is stored
+//! once and complete.
 
 use super::back_ends::{Place, on_both};
 use super::project::Project;
@@ -19,7 +20,7 @@ on_both! {
     a_clock_that_jumps_a_day_holds_nothing_up
 }
 
-/// A file that is pushed to where nobody is, and is owed then.
+/// Pushes a file to an address without a server, after which it is in the outbox.
 const TO_NOBODY: [&str; 6] = [
     "push",
     "one.jsonl",
@@ -40,7 +41,7 @@ fn check_the_count(place: &Place, expected: &[Session]) {
     assert_eq!(there.arriving().unwrap(), [], "nothing is left in parts");
 }
 
-/// A whole request as it goes over the wire.
+/// A complete request as sent over the wire.
 fn request(server: &Server, method: &str, path: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
         "{method} /api/v1/core/sessions/{path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
@@ -52,7 +53,7 @@ fn request(server: &Server, method: &str, path: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// Sends the beginning of a request and hangs up; or all of it, of whose answer a few bytes are read.
+/// Sends the start of a request and hangs up; or all of it, and reads a few bytes of the response.
 fn sent_and_cut(server: &Server, request: &[u8], at: usize) {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream.write_all(&request[..at]).unwrap();
@@ -64,7 +65,7 @@ fn sent_and_cut(server: &Server, request: &[u8], at: usize) {
     }
 }
 
-/// At every 43rd byte; at others with `SPEEDWELL_CUTS=1`.
+/// At every 43rd byte; `SPEEDWELL_CUTS=1` selects every byte.
 fn requests_that_are_cut_at_every_byte_make_one_session(place: &Place) {
     let step = std::env::var("SPEEDWELL_CUTS").map_or(43, |step| step.parse().unwrap());
     let project = Project::new();
@@ -84,13 +85,13 @@ fn requests_that_are_cut_at_every_byte_make_one_session(place: &Place) {
             sent_and_cut(&server, request, at);
             cuts += 1;
         }
-        // None of the beginnings did anything.
+        // None of the incomplete requests had an effect.
         let so_far = server.ask("GET", "0197-c07/upload", b"");
         match place_of {
             0 => assert_eq!(so_far.status, 404, "{so_far:?}"),
             _ => assert_eq!(so_far.body["lines"], [0, 1, 3][place_of], "{so_far:?}"),
         }
-        // The whole, whose answer is lost; and once more.
+        // The complete request, whose response is lost, twice.
         for _ in 0..2 {
             sent_and_cut(&server, request, request.len());
         }
@@ -127,7 +128,7 @@ fn a_client_that_is_killed_again_and_again_loses_nothing(place: &Place) {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // Another session arrives; from there on, every moment is as good as any other.
+        // Another session arrives; from there on, any moment will do.
         let arrived = || core(place).count(&SessionFilter::default()).unwrap();
         while arrived() < step / 2 && child.try_wait().unwrap().is_none() {}
         for _ in 0..step * 10 {
@@ -147,7 +148,7 @@ fn a_client_that_is_killed_again_and_again_loses_nothing(place: &Place) {
     check_the_count(place, &told);
 }
 
-/// What was written while the clock was a day ahead, or a day behind.
+/// Items written while the clock was a day ahead, or a day behind.
 fn a_clock_that_jumps_a_day_holds_nothing_up(place: &Place) {
     const DAY_MS: i64 = 86_400_000;
     let project = Project::new();
@@ -184,7 +185,7 @@ fn an_outbox_on_a_full_disk_keeps_what_is_owed() {
     let db = disk.path("results.db");
     let db = ["--db", db.to_str().unwrap()];
     let push = |words: &[&str]| server.run(&project, &[words, &db].concat());
-    // Owed while the server could not be reached, in a store whose disk is full by then.
+    // Queued while the server was unreachable, in a store whose disk is full by then.
     push(&TO_NOBODY).expect_status(2);
     disk.fill();
     let one = ["push", "@1", "--to", &url];
@@ -198,7 +199,7 @@ fn an_outbox_on_a_full_disk_keeps_what_is_owed() {
     check_the_count(&place, &[told]);
 }
 
-/// A server that asks to be left alone for a day is not asked again and again.
+/// A server that asks for a day's delay is not contacted repeatedly.
 #[test]
 fn a_server_that_asks_to_be_left_alone_is() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

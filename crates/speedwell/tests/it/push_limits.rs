@@ -1,5 +1,5 @@
-//! What a server takes from strangers, and what not: sessions that are too much or damaged, bombs, tokens for something else.
-//! The threats that are numbered here are those of docs/reference/security.md.
+//! What a server accepts from clients, and what not: oversized or damaged sessions, decompression
+//! bombs, tokens for something else. The threat numbers are those of docs/reference/security.md.
 
 #![expect(clippy::too_many_lines, reason = "a story is told in one piece")]
 
@@ -117,7 +117,7 @@ fn what_is_too_much_or_damaged_is_refused_with_its_line(place: &Place) {
         .ask("POST", "0197-11", b"")
         .refused(405, "POST is not among");
 
-    // A header, lines that are no lines of a session, and the end: nothing of it is left.
+    // A header, lines that do not belong in a session, and the end: nothing of it is kept.
     let header = &good[..=good.iter().position(|byte| *byte == b'\n').unwrap()];
     server.ask("PUT", "0197-11", header).expect(200, "arriving");
     server
@@ -138,8 +138,8 @@ fn what_is_too_much_or_damaged_is_refused_with_its_line(place: &Place) {
     assert_eq!(back.body.as_str().unwrap().as_bytes(), &good[..]);
 }
 
-/// Threats T10 and T11: every address of the API with every kind of token; and sessions of branches and machines that a token
-/// does not speak for.
+/// Threats T10 and T11: every URL of the API with every kind of token; and sessions of branches and
+/// machines that a token does not cover.
 fn a_token_pushes_to_its_project_its_branches_and_its_machines(place: &Place) {
     let project = Project::new();
     let server = Server::of(&project, place);
@@ -204,7 +204,8 @@ fn a_token_pushes_to_its_project_its_branches_and_its_machines(place: &Place) {
                     .unwrap();
                 let may = *name == "read core" && method == "GET";
                 let refused = if *name == "none" { 401 } else { 403 };
-                // A comparison needs two sessions, which only those are told who may compare.
+                // A comparison needs two sessions; that error is visible only with permission to
+                // compare.
                 let is_refused = [401, 403].contains(&answer.status);
                 let words = format!("{name}: {method} {path}: {answer:?}");
                 assert_eq!(is_refused, !may, "{words}");
@@ -217,7 +218,7 @@ fn a_token_pushes_to_its_project_its_branches_and_its_machines(place: &Place) {
             }
         }
     }
-    // The same identity in another project says nothing of the one here.
+    // The same id in another project reveals nothing about this one.
     let bearer = &kinds[0].1;
     let there = format!("/api/v1/other/sessions/{path}");
     let answer = server
@@ -259,7 +260,7 @@ fn a_token_pushes_to_its_project_its_branches_and_its_machines(place: &Place) {
     assert_eq!(place.number(done), 3);
 }
 
-/// Threat T4, in the program that is served: 10 GB of zeros in 10 MB take no memory.
+/// Threat T4, on the running server: 10 GB of zeros in 10 MB take no memory.
 fn a_bomb_is_refused_before_it_is_unpacked(place: &Place) {
     let project = Project::new();
     let server = Server::of(&project, place);
@@ -267,12 +268,13 @@ fn a_bomb_is_refused_before_it_is_unpacked(place: &Place) {
     let path = format!("0197-b0?sha256={}", Digest::of(&text));
     server.ask("PUT", &path, &text).expect(201, "stored");
     let before = server.peak_kb();
-    // A gzip of many members, none of which is kept: each is ten megabytes of zeros in ten kilobytes.
+    // A gzip file of many members, generated on the fly: each is ten megabytes of zeros in ten
+    // kilobytes.
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     packer.write_all(&vec![0; 10 << 20]).unwrap();
     let member = packer.finish().unwrap();
     let path = format!("/api/v1/core/sessions/{path}");
-    // The first is refused for what is announced, the second for what comes out of it.
+    // The first is rejected for its announced size, the second for its decompressed size.
     for bytes in [10 << 20, 8 << 20] {
         let begun = Instant::now();
         let answer = bomb(&server, &path, &member, bytes / member.len());
@@ -291,7 +293,7 @@ fn a_bomb_is_refused_before_it_is_unpacked(place: &Place) {
         .expect(200, "known");
 }
 
-/// The answer to a body of so many members, of which one is sent after the other until the server has had enough.
+/// Response to a body of this many members, sent one by one until the server rejects it.
 fn bomb(server: &Server, path: &str, member: &[u8], members: usize) -> String {
     let fields = [("Content-Encoding", "gzip")];
     let length = members * member.len();
@@ -302,12 +304,12 @@ fn bomb(server: &Server, path: &str, member: &[u8], members: usize) -> String {
         }
     }
     let mut answer = Vec::new();
-    // Whoever hangs up has answered before.
+    // If the server has hung up, it has responded before.
     let _ = stream.read_to_end(&mut answer);
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// The document of the API is one, and each address in it answers.
+/// The OpenAPI document is valid, and each URL in it responds.
 #[test]
 fn the_description_of_the_api_is_valid_and_complete() {
     let project = Project::new();
@@ -338,7 +340,7 @@ fn the_description_of_the_api_is_valid_and_complete() {
     validate(&file);
 }
 
-/// By openapi-spec-validator, where it is installed.
+/// Validates by openapi-spec-validator, if it is installed.
 fn validate(file: &Path) {
     let own = installed("python/bin/python");
     let python = [own, Some(PathBuf::from("python3"))].into_iter().flatten();

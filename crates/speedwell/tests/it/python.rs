@@ -1,4 +1,4 @@
-//! Python benchmarks from file to verdict, and what goes wrong.
+//! Python benchmarks from file to verdict, and failures.
 
 use super::busy::{eventually, holds};
 use super::harness_driver::tool;
@@ -69,7 +69,7 @@ fn naps_that_overlap_are_counted_over_all_of_them() {
     };
     let words = "run data --filter nap --samples 3 --time 50ms --warmup 0 --runs 2";
     let words: Vec<&str> = words.split(' ').collect();
-    // A machine that stops during one of the few samples spoils the ratio.
+    // A stall of the machine during one of the few samples spoils the ratio.
     eventually(1, || {
         project.run(&words).expect_status(0);
         let csv = project

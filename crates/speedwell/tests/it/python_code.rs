@@ -1,4 +1,4 @@
-//! How Python given as text is read: what the suite for all languages does not show.
+//! Parsing of Python given as text, beyond the suite for all languages.
 
 use super::code_driver::CodeHarness;
 use super::code_snippets::Snippet;
@@ -7,7 +7,7 @@ fn python() -> Option<CodeHarness> {
     CodeHarness::of("python")
 }
 
-/// What `init` gave, as `done` sees it.
+/// The value of `init`, as `done` sees it.
 fn value(init: &'static str) -> String {
     let Some(harness) = python() else {
         return String::new();

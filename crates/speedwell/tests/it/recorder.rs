@@ -1,4 +1,4 @@
-//! Stories of sessions that are stored while they are being measured.
+//! Sessions that are stored while they are measured.
 
 use crate::back_ends::{Place, on_both};
 use crate::by_hand::{blank, failure, run, run_of, slots};

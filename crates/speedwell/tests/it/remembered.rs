@@ -1,8 +1,8 @@
-//! Cases of files that have not changed are remembered; whatever they depend on counts as the file.
+//! Cached cases of unchanged files; dependencies count as part of the file.
 
 use super::project::{Project, node};
 
-/// A file that notes, each time it is executed, that it was; its values come from a module and a variable.
+/// A file that records each of its executions; its values come from a module and a variable.
 fn project(more: &str) -> Project {
     let text = format!(
         "const {{ createBenchmark }} = require('speedwell');\n\
@@ -18,7 +18,7 @@ fn project(more: &str) -> Project {
         .with("g/values.js", "module.exports = [10];")
 }
 
-/// The cases listed, and how often the file was executed until now.
+/// The cases listed, and the number of executions of the file so far.
 fn listed(project: &Project, len: Option<&str>) -> (String, usize) {
     let mut command = project.command(&["run", "g/file.js", "--list"]);
     command.env("XDG_CACHE_HOME", project.path("cache"));
@@ -59,7 +59,7 @@ fn a_file_that_looks_into_folders_is_asked_each_time() {
     assert!(first != second && asked == 2, "{first}{second}");
 }
 
-/// What processes of Node.js have kept of our own scripts, compiled.
+/// Compiled code that Node.js processes have cached of our own scripts.
 fn compiled(project: &Project) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let caches = std::fs::read_dir(project.path("cache/speedwell")).unwrap();
     let folders = caches.flatten().map(|entry| entry.path());
@@ -89,7 +89,8 @@ fn compiled_scripts_are_kept_once_and_replaced_if_they_are_broken() {
     let [(path, content)] = first.as_slice() else {
         panic!("{} compiled files", first.len());
     };
-    // Both the process that described the file and those that measured it have left their functions.
+    // Both the process that described the file and those that measured it have cached their
+    // functions.
     assert_eq!(content.last(), Some(&3));
     assert_eq!(measured(), first);
     std::fs::write(path, "broken").unwrap();

@@ -1,12 +1,12 @@
 //! The report as one page, in a browser: it loads nothing, sorts, filters, draws, prints, fits a
-//! telephone, and can be read without its script.
+//! phone, and works without its script.
 
 use super::browser::{Page, Screen};
 use super::project::Project;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// A case for every verdict, one that fails, and names that would like to be markup.
+/// A case for every verdict, one that fails, and names that contain markup.
 const CASES: &str = r#"case len=16 type=ascii
 old 100 101 99 100.5 99.5 100.2 99.8 100.1
 new 120 121 119 120.5 119.5 120.2 119.8 120.1
@@ -25,7 +25,7 @@ case len=1 type=ascii
 
 /// A project with the report of a comparison, and its page.
 fn report() -> (Project, PathBuf) {
-    // A name may even try to turn the direction of the text around it.
+    // A name may even try to reverse the direction of the text around it.
     let cases = CASES.replace('⇄', "\u{202e}");
     let project = Project::new().with("bench/strings/decode.fake", &cases);
     let words = [
@@ -56,7 +56,7 @@ fn texts(value: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The names of the rows that are shown, from top to bottom.
+/// The names of the visible rows, from top to bottom.
 fn shown(page: &mut Page) -> Vec<String> {
     let names = page.value(
         "[...document.querySelectorAll('tr.row')].filter(r => r.getClientRects().length)\
@@ -223,7 +223,7 @@ fn the_raw_data_are_those_of_the_json_report() {
     };
     let inside = page.value("JSON.parse(document.getElementById('raw-data').textContent)");
     let beside = std::fs::read_to_string(project.path("report.json")).unwrap();
-    // Both are read by the browser, to which 9.0 and 9 are one number.
+    // Both are parsed by the browser, to which 9.0 and 9 are the same number.
     let beside = page.value(&format!("JSON.parse({})", json!(beside)));
     assert!(inside == beside, "the page differs from report.json");
     assert_eq!(
@@ -245,7 +245,7 @@ fn the_theme_follows_the_system_until_the_reader_chooses() {
                    getComputedStyle(document.querySelector('.case text')).fill].join()";
     let light = page.value(colours);
     page.media("screen", true);
-    // Page and charts follow the system, when the browser gets to it.
+    // Page and charts follow the system's color scheme, asynchronously.
     page.wait_until(&format!("{colours} !== {light}"));
     let dark = page.value(colours);
     page.media("screen", false);
@@ -278,7 +278,7 @@ fn a_telephone_scrolls_downwards_only() {
     };
     page.value("document.querySelectorAll('details').forEach(d => { d.open = true; })");
     assert_eq!(page.value("document.documentElement.scrollWidth"), 360);
-    // Of what may be wider, only frames that scroll by themselves are.
+    // Only frames with their own scroll bars may be wider.
     let wide = page.value(
         "[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > 361 \
          && !e.closest('pre, .chart, .scroll, .unseen, thead, svg')).map(e => e.outerHTML.slice(0, 80))",
@@ -315,7 +315,7 @@ fn paper_shows_everything_and_no_controls() {
     let printed = page.send("Page.printToPDF", json!({}));
     assert!(printed["data"].as_str().unwrap().len() > 10_000);
     page.media("screen", false);
-    // And afterwards it is as it was.
+    // Afterwards it is restored.
     page.wait_until(&format!("{closed} > 0"));
 }
 
@@ -329,7 +329,7 @@ fn without_its_script_the_page_has_all_contents_and_no_dead_controls() {
     let Some(mut page) = Page::open(&file, screen) else {
         return;
     };
-    // Scripts of the page are off; those of a test are not.
+    // Scripts of the page are disabled; those of a test are not.
     assert_eq!(
         page.value("document.querySelectorAll('button, input, select').length"),
         0
@@ -349,7 +349,7 @@ fn without_its_script_the_page_has_all_contents_and_no_dead_controls() {
     assert_eq!(drawn, 64);
 }
 
-/// A thousand cases as the CSV of Node.js core's tools, 8 runs a side.
+/// A thousand cases as CSV of Node.js core's tools, 8 runs a side.
 fn thousand_cases() -> String {
     let mut csv = String::from("\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n");
     for case in 0..1_000 {
@@ -377,7 +377,7 @@ fn a_thousand_cases_can_still_be_sorted_and_filtered() {
         return;
     };
     assert_eq!(shown(&mut page).len(), 1_000);
-    // The time until the browser has drawn the result, in milliseconds.
+    // Time until the browser has drawn the result, in milliseconds.
     let timed = |action: &str| {
         format!(
             "(async () => {{ const begin = performance.now(); {action}; \
@@ -409,7 +409,8 @@ fn a_thousand_cases_can_still_be_sorted_and_filtered() {
     eprintln!("1,000 cases: sorted in {sorted} ms, filtered in {filtered} ms");
     for took_ms in [sorted, filtered] {
         let took_ms = took_ms.as_f64().unwrap();
-        // About a second on two busy processors; what grows with the square of the rows takes minutes.
+        // About a second on two busy processors; anything quadratic in the number of rows takes
+        // minutes.
         assert!(took_ms < 15_000.0, "{took_ms} ms");
     }
 }

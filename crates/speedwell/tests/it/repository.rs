@@ -7,23 +7,23 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Makes the program `bench` out of `bench.in`, with the cost that stands in `cost`, and notes in the file at `$LOG`
-/// which revision was built.
+/// Builds the program `bench` from `bench.in`, with the cost in `cost`, and records the built
+/// revision in the file at `$LOG`.
 const BUILD: &str =
     "sed \"s/TIME/$(cat cost)/; s/TIME/$(cat cost)/; s/TIME/$(cat cost)/\" bench.in > bench &&
 chmod +x bench && echo $SPEEDWELL_REVISION >> \"$LOG\"";
 
-/// What a program of a test does first: it counts its starts beside `$LOG`, and sends a signal to who has started it at
-/// those that [`Repository::with_signal`] names.
+/// Preamble of a test program: counts its starts beside `$LOG`, and signals its parent at those
+/// that [`Repository::with_signal`] names.
 pub const COUNTED: &str = "test -z \"$AT\" || {
     echo start >> \"$LOG.starts\"
     case \" $AT \" in *\" $(wc -l < \"$LOG.starts\") \"*) kill -$SIGNAL $PPID; sleep 100 ;; esac
 }";
 
-/// The words that measure the program of [`Repository::with_program`].
+/// The arguments that measure the program of [`Repository::with_program`].
 pub const BENCH: [&str; 3] = ["--build", "sh build.sh", "./bench"];
 
-/// A project with a git history, and a folder beside it. Git never sees the store of the project.
+/// A project with a git history, and a folder beside it. Git ignores the project's store.
 pub struct Repository {
     pub project: Project,
     history: History,
@@ -39,7 +39,7 @@ impl Deref for Repository {
 }
 
 impl Repository {
-    /// A project without commits; `None`, said on stderr, without git.
+    /// A project without commits; `None`, with a message, without git.
     pub fn new() -> Option<Repository> {
         let project = Project::new();
         let history = History::begin(&project.path(""))?;
@@ -51,8 +51,8 @@ impl Repository {
         })
     }
 
-    /// A project whose first commit has a program that is built by [`BENCH`]; its benchmarks take as many microseconds as
-    /// the file `cost` says.
+    /// A project whose first commit has a program that is built by [`BENCH`]; its benchmarks take
+    /// as many microseconds as the file `cost` says.
     pub fn with_program(cost: &str) -> Option<Repository> {
         let text = PROGRAM
             .replace("NAMES", "BM_copy/8 BM_copy/64")
@@ -72,24 +72,22 @@ impl Repository {
         self
     }
 
-    /// Commits everything.
     pub fn committed(self, subject: &str) -> Repository {
         self.commit(subject);
         self
     }
 
-    /// A path outside of the repository.
     pub fn outside(&self, name: &str) -> PathBuf {
         self.outside.path().join(name)
     }
 
-    /// What builds, or whatever else, wrote into the file at `$LOG`.
+    /// What builds and other processes wrote into the file at `$LOG`.
     pub fn log(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.outside("log")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
-    /// The command in the checkout, with a cache of its own, and with `$LOG` and `$FLAG` for what it starts.
+    /// A command in the checkout, with its own cache, and with `$LOG` and `$FLAG` for its children.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = self.project.command(words);
         command
@@ -99,7 +97,7 @@ impl Repository {
         command
     }
 
-    /// Runs the command, with a signal to it from these starts of the program.
+    /// Runs the command, and signals it at these starts of the program.
     pub fn with_signal(&self, words: &[&str], signal: &str, at: &str) -> Answer {
         let mut command = self.command(words);
         command.env("SIGNAL", signal).env("AT", at);

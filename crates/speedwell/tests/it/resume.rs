@@ -1,11 +1,11 @@
-//! Nothing that was measured is ever lost: Ctrl-C, kill -9, and going on afterwards.
+//! No measurement is lost: Ctrl-C, kill -9, and resuming afterwards.
 
 use super::project::Project;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// 20 cases of 5 runs of 2 variants, `run_ms` each: 200 runs, with 8 ms in about 2 s.
+/// 20 cases of 5 runs of 2 variants, `run_ms` each: 200 runs, which take about 2 s with 8 ms.
 fn slow_project(run_ms: u32) -> Project {
     let text: String = (0..20)
         .map(|n| format!("case n={n}\n* sleep:{run_ms}\n"))
@@ -46,8 +46,8 @@ fn wait_for_runs(project: &Project, count: usize) {
     panic!("{count} runs were never stored");
 }
 
-/// A session that got this signal in its middle. A busy machine may let it come to its end before the signal is
-/// sent; then it is done once more with longer runs.
+/// A session that received this signal in the middle. If it finishes before the signal, as it may
+/// on a busy machine, it is repeated with longer runs.
 fn interrupted_by(signal: Signal) -> Project {
     [8, 16, 32, 64]
         .into_iter()
@@ -135,7 +135,7 @@ fn a_complete_session_has_nothing_left_to_do() {
 #[test]
 fn a_search_for_the_best_concurrency_cannot_be_resumed() {
     let project = Project::new();
-    // 256 levels of several visits of 100 ms: it is not over before it is interrupted.
+    // 256 levels of several visits of 100 ms: too long to finish before the interrupt.
     let search = ["eval", "sh", "-c", "max", "--step", "1", "sleep 0.01"];
     let mut child = project.command(&search).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(120);

@@ -1,14 +1,18 @@
-//! What a side of a comparison measures: its own artifact, its own code, and the same benchmark as the other side.
+//! Each side of a comparison measures its own artifact and its own code, with the same benchmark as
+//! the other side.
 
 use super::harness_driver::tool;
-use super::project::{Answer, node};
+use super::project::{Answer, Project, node};
 use super::repository::{BENCH, Repository};
-use super::suite_projects::installed;
+use super::suite_projects::{self, installed};
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
-/// A suite whose program executes built archives: the last line of one is the time of its only benchmark.
+/// A suite whose program executes built archives: the last line of one is the time of its only
+/// benchmark.
 const ARCHIVES: &str = r#"
 [suite.archive]
 recognise = { kind = "zip", content = "BENCHES" }
@@ -23,12 +27,12 @@ line = '^(?P<name>\S+) (?P<value>[\d.]+) (?P<unit>\S+)$'
 const JAVA: &str =
     "#!/bin/sh\ncase $1 in --list) echo offer ;; *) echo offer $(tail -n 1 \"$2\") ns ;; esac\n";
 
-/// Writes what a build makes.
+/// Writes a build artifact.
 const BUILD: &str =
     "printf 'PK\\003\\004\\000BENCHES\\n%s\\n' \"$(cat cost)\" > out.jar; echo built >> $LOG";
 
-/// A repository whose builds are archives of 100 ns on `main` and of 500 ns on the branch that is checked out, with an archive of
-/// 7 ns in the checkout; `None`, said on stderr, without git.
+/// A repository whose builds are archives of 100 ns on `main` and of 500 ns on the checked-out
+/// branch, with an archive of 7 ns in the checkout; `None`, with a message, without git.
 fn archives() -> Option<Repository> {
     let repository = Repository::new()?
         .with(".gitignore", "out.jar\n")
@@ -98,7 +102,7 @@ fn two_artifacts_are_compared_with_each_other_and_copies_are_called_a_a() {
     answer.expect_stderr(&["are the same program, byte for byte: this is an A/A comparison"]);
 }
 
-/// A library that the benchmark imports, another one in each revision.
+/// A library that the benchmark imports, different in each revision.
 fn library(benchmark: &str) -> Option<Repository> {
     node()?;
     let repository = Repository::new()?
@@ -169,6 +173,146 @@ fn code_of_the_checkout_that_both_sides_load_is_named_and_there_is_no_verdict() 
     let answer = repository.run(&words).expect_status(2);
     let answer = answer.expect_stdout(&["both sides load lib/k.js of the checkout"]);
     answer.expect_stderr(&["load lib/k.js of the checkout and not of its revision"]);
+}
+
+/// Compares two revisions, of whose code nothing is measured, and has a gate judge them.
+fn expect_code_of_the_checkout(
+    repository: &Repository,
+    target: &str,
+    file: &str,
+    words: &[&str],
+    variables: &[(&str, &OsStr)],
+) {
+    let common = [
+        "compare",
+        "--old",
+        "rev:main",
+        "--new",
+        "rev:HEAD",
+        "--runs",
+        "5",
+        "--fail-on",
+        "worse",
+        target,
+    ];
+    let mut command = repository.command(&[&common, words].concat());
+    command.envs(variables.iter().copied());
+    let answer = Answer::from(command.output().unwrap()).expect_status(2);
+    answer.expect_stdout(&[&format!("both sides load {file} of the checkout")]);
+}
+
+#[test]
+fn code_of_the_checkout_that_is_loaded_only_by_runs_is_named() {
+    for name in ["'FOLDER/lib/k.js'", "['FOLDER', 'lib', 'k'].join('/')"] {
+        let Some(repository) = library("") else {
+            return;
+        };
+        let folder = repository.project.path("").canonicalize().unwrap();
+        let name = name.replace("FOLDER", &folder.to_string_lossy());
+        let text = format!(
+            "const {{ createBenchmark }} = require('speedwell');
+            const bench = createBenchmark(main, {{ n: [1] }});
+            function main({{ n }}) {{ require({name}); bench.start(); bench.end(n); }}"
+        );
+        let repository = repository.with("bench/y.js", &text);
+        expect_code_of_the_checkout(&repository, "bench/y.js", "lib/k.js", &[], &[]);
+    }
+}
+
+/// A library of Python that is installed from the checkout for all environments, with `test` and `script` that measure it.
+fn installed_library() -> Option<(Repository, PathBuf)> {
+    let repository = Repository::new()?
+        .with("src/k.py", "def total():\n    return 1\n")
+        .with(
+            "speed/test_k.py",
+            "import k\n\ndef test_total(benchmark):\n    benchmark(k.total)\n",
+        )
+        .with(
+            "speed/script.py",
+            "import pyperf\nfrom k import total\npyperf.Runner().bench_func('total', total)\n",
+        )
+        .committed("library");
+    repository.branch("later");
+    let repository = repository
+        .with("src/k.py", "def total():\n    return 2\n")
+        .committed("another one");
+    // What the line of an editable install does when Python starts.
+    let site = repository.outside("site");
+    fs::create_dir(&site).unwrap();
+    let folder = repository.project.path("src").canonicalize().unwrap();
+    let line = format!("import sys; sys.path.append({:?})\n", folder.display());
+    fs::write(site.join("sitecustomize.py"), line).unwrap();
+    Some((repository, site))
+}
+
+#[test]
+fn a_library_of_python_that_is_installed_from_the_checkout_is_named() {
+    for (suite, target) in [
+        (suite_projects::pytest_benchmark(), "speed/test_k.py"),
+        (suite_projects::pyperf(), "speed/script.py"),
+    ] {
+        let (Some(suite), Some((repository, site))) = (suite, installed_library()) else {
+            continue;
+        };
+        let mut variables: Vec<(&str, &OsStr)> = vec![("PYTHONPATH", site.as_os_str())];
+        variables.extend(
+            suite
+                .environment
+                .iter()
+                .map(|(name, value)| (*name, &**value)),
+        );
+        let short = ["-t", "1ms", "-n", "2"];
+        expect_code_of_the_checkout(&repository, target, "src/k.py", &short, &variables);
+        // Where the tests find the library of their revision first, nothing is withheld.
+        if target.contains("test_") {
+            let repository = repository
+                .with("pytest.ini", "[pytest]\npythonpath = src\n")
+                .committed("search path");
+            let words = [
+                "compare", "--old", "rev:HEAD", "--new", "rev:HEAD", "--runs", "1", "-t", "1ms",
+                target,
+            ];
+            let mut command = repository.command(&words);
+            command.envs(variables);
+            let answer = Answer::from(command.output().unwrap()).expect_status(0);
+            let said = [&answer.stdout[..], &answer.stderr].concat();
+            assert!(!said.contains("of the checkout"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_module_that_vitest_is_led_to_in_the_checkout_is_named() {
+    let Some(suite) = suite_projects::vitest() else {
+        return;
+    };
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    let folder = repository.project.path("").canonicalize().unwrap();
+    let configuration = format!(
+        "export default {{ resolve: {{ alias: {{ lib: {:?} }} }} }};\n",
+        folder.join("lib")
+    );
+    let repository = repository
+        .with(".gitignore", "node_modules\n")
+        .with("lib/k.ts", "export const total = () => 1;\n")
+        .with("vitest.config.mjs", &configuration)
+        .with(
+            "speed/k.bench.ts",
+            "import { bench } from 'vitest';\nimport { total } from 'lib/k';\n\
+             bench('total', () => { total(); }, { time: 5, warmupTime: 1 });\n",
+        )
+        .committed("library");
+    repository.branch("later");
+    let repository = repository
+        .with("lib/k.ts", "export const total = () => 2;\n")
+        .committed("another one");
+    let modules = suite.project.path("node_modules").canonicalize().unwrap();
+    std::os::unix::fs::symlink(&modules, repository.project.path("node_modules")).unwrap();
+    let build = format!("ln -s '{}' node_modules", modules.display());
+    let words = ["--build", &build];
+    expect_code_of_the_checkout(&repository, "speed/k.bench.ts", "lib/k.ts", &words, &[]);
 }
 
 #[test]
@@ -269,6 +413,28 @@ fn copies_of_a_program_are_called_a_a() {
     ]);
 }
 
+#[test]
+fn copies_of_a_runtime_that_perform_the_same_file_are_called_a_a() {
+    let Some(node) = node() else { return };
+    let runtime = format!("#!/bin/sh\nexec '{}' \"$@\"\n", node.display());
+    let project = Project::new()
+        .with("x.js", &benchmark("path").replace("LOG, k", "LOG, ''"))
+        .with_program("one", &runtime)
+        .with_program("two", &runtime)
+        .with_program("other", &(runtime.clone() + "# another one\n"));
+    let compare = |old: &str, new: &str| {
+        let mut command =
+            project.command(&["compare", "--old", old, "--new", new, "--runs", "2", "x.js"]);
+        command.env("LOG", project.path("log"));
+        Answer::from(command.output().unwrap()).expect_status(0)
+    };
+    compare("./one", "./two").expect_stderr(&[
+        "are the same program, byte for byte: this is an A/A comparison, and every difference is noise",
+    ]);
+    let answer = compare("./one", "./other");
+    assert!(!answer.stderr.contains("A/A"), "{answer:?}");
+}
+
 /// A queue whose `offer` does five times the work from the second commit on.
 const QUEUE: &str = "package tiny;
 public class Queue {
@@ -332,7 +498,7 @@ fn a_slower_revision_of_a_jar_of_jmh_is_found() {
     let mut command = repository.command(&words);
     let answer = Answer::from(command.env("JMH", libraries).output().unwrap());
     let [old, new] = medians(answer.expect_status(0));
-    // As time or as operations a second.
+    // Either time or operations per second.
     let factor = (new / old).max(old / new);
     assert!(factor > 3.0 && factor < 8.0, "{old} {new}");
 }
@@ -372,7 +538,7 @@ fn a_short_line_is_filled_when_every_revision_has_a_point() {
     answer.expect_stderr(&["the line has 2 revisions, and 2 of them have a point"]);
 }
 
-/// A benchmark of so many steps.
+/// A benchmark with this many steps.
 const STEPS: &str = "#include <speedwell.hpp>\n\
     SPEEDWELL_BENCHMARK(sum) {\n\
       for (auto _ : bench) {\n\
@@ -406,7 +572,7 @@ fn instructions_of_old_revisions_are_counted() {
         repository.run(&words).expect_status(0)
     };
     measure("time");
-    // A revision that has times has no count yet.
+    // A revision with times has no count yet.
     measure("instructions").expect_stdout(&["measured"]);
     let trend = repository.run(&[
         "history",
@@ -426,8 +592,8 @@ const GO_TEST: &str = "package tiny\n\nimport \"testing\"\n\nvar sink int\n\n\
     func BenchmarkSum(b *testing.B) {\n\tfor i := 0; i < b.N; i++ {\n\t\tsink += Sum(OWN)\n\t}\n}\n\n\
     func BenchmarkOther(b *testing.B) {\n\tfor i := 0; i < b.N; i++ {\n\t\tsink += OTHER\n\t}\n}\n";
 
-/// Commits of a Go package: `first`, then one that slows down the benchmark alone, one that edits another benchmark, and
-/// one that slows down the code alone.
+/// Commits of a Go package: `first`, then one that slows down only the benchmark, one that edits
+/// another benchmark, and one that slows down only the code.
 fn go_package() -> Option<Repository> {
     tool(&["go"])?;
     let code = |times: &str| GO_CODE.replace("TIMES", times);
@@ -472,7 +638,7 @@ fn compare_go(repository: &Repository, sides: [&str; 2], more: &[&str]) -> Answe
         ".",
     ];
     let mut command = repository.command(&[&words, more].concat());
-    // What is compiled of the standard library is found again.
+    // Reuse compiled parts of the standard library.
     command
         .env("GOFLAGS", "-mod=mod")
         .env("GOCACHE", std::env::temp_dir().join("speedwell-tests-go"));
@@ -496,7 +662,7 @@ fn a_benchmark_of_go_that_changed_itself_has_no_verdict_and_code_that_changed_ha
         &["--with-own-benchmarks"],
     );
     answer.expect_status(1).expect_stdout(&["worse"]);
-    // The edit of another benchmark in the same file is between these.
+    // The edit of another benchmark in the same file lies between these.
     let answer = compare_go(&repository, ["benchmark", "code"], &[]);
     answer.expect_status(1).expect_stdout(&["worse"]);
 }

@@ -1,4 +1,5 @@
-//! Revisions of a repository as variants: built in worktrees, measured against each other, the checkout untouched.
+//! Revisions of a repository as variants: built in worktrees and compared, without touching the
+//! checkout.
 
 use super::project::{Answer, Project, node};
 use super::repository::{BENCH, Repository};
@@ -8,8 +9,8 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// A repository with a program that takes 100 µs on `main` and 50 µs on the branch `fast`, which is checked out; `None`,
-/// said on stderr, without git.
+/// A repository with a program that takes 100 µs on `main` and 50 µs on the branch `fast`, which is
+/// checked out; `None`, with a message, without git.
 fn repository() -> Option<Repository> {
     let repository = Repository::with_program("100")?;
     repository.branch("fast");
@@ -93,7 +94,7 @@ fn a_program_may_be_named_and_variants_may_be_revisions() {
         "bench.in",
         "--list",
     ]);
-    // The target is not a benchmark; the programs were built before that was found.
+    // The target is not a benchmark, which is detected only after the programs were built.
     answer.expect_status(2);
     assert_eq!(repository.log().len(), 2);
     let answer = repository.run(&[
@@ -246,7 +247,8 @@ fn a_build_that_hangs_is_ended_with_everything_it_started() {
     );
 }
 
-/// Starts a comparison whose first build waits until a file is there, and waits for that build.
+/// Starts a comparison whose first build waits for a file to go away, and waits until that build
+/// has started.
 fn begun(repository: &Repository) -> std::process::Child {
     let build = "echo begun >> $LOG; while [ -e $FLAG ]; do sleep 0.05; done; sh build.sh";
     std::fs::write(repository.outside("flag"), "").unwrap();
@@ -358,11 +360,11 @@ fn eight_worktrees_are_kept_and_the_least_recently_used_one_goes() {
         repository.run(&words).expect_status(0);
         assert_eq!(repository.log().len(), builds);
     };
-    // The oldest is used once more, so that the second oldest is the one to go.
+    // The oldest is used again, so that the second oldest is evicted.
     first(7);
     compare(&repository, &BENCH).expect_status(0);
     assert_eq!(worktrees(&repository).len(), 8);
-    // Nothing of it shows in the repository.
+    // git does not list them as worktrees of the repository.
     assert_eq!(repository.git(&["worktree", "list"]).lines().count(), 1);
     first(9);
     let second = [
@@ -478,7 +480,8 @@ fn benchmarks_that_one_revision_lacks_are_left_out_and_named() {
     ]);
 }
 
-/// A library with a benchmark that imports it by a relative path, and tells in `$LOG` which text of it is imported.
+/// A library with a benchmark that imports it by a relative path, and records the imported text in
+/// `$LOG`.
 #[test]
 fn a_benchmark_file_imports_the_code_of_each_revision() {
     let (Some(repository), Some(_)) = (repository(), node()) else {
@@ -573,7 +576,7 @@ fn submodules_come_from_the_checkout() {
         "deps/library",
     ]);
     repository.commit("a library");
-    // Where it came from is gone; the checkout still has it.
+    // The original repository is gone; the checkout still has its contents.
     std::fs::remove_dir_all(&library).unwrap();
     let build = "cp deps/library/cost cost; sh build.sh";
     let words = [

@@ -285,6 +285,42 @@ fn of_quiet_and_verbose_the_last_one_counts() {
     assert!(verbose.contains(details), "{verbose}");
 }
 
+/// `-q` is about what stands on the terminal: a file is read later, by others.
+#[test]
+fn files_of_a_quiet_command_have_their_notes() {
+    let case = "case n=1\nold 10 11 10 11 10 11 10 11 10 11\nnew 20 21 20 21 20 21 20 21 20 21\n";
+    let project = Project::new().with("g/one.fake", case);
+    let variants = ["--variant", "old=", "--variant", "new="];
+    let run = [&["run", "g", "-r", "10", "-q"], &variants[..]].concat();
+    project.run(&run).expect_status(0);
+    let report = |words: &[&str]| {
+        project
+            .run(&[&["report"], words].concat())
+            .expect_status(0)
+            .stdout
+    };
+    let notes_of = |json: &str| -> usize {
+        let json: serde_json::Value = serde_json::from_str(json).unwrap();
+        json["notes"].as_array().map_or(0, Vec::len)
+    };
+    let file = |name: &str| std::fs::read_to_string(project.path(name)).unwrap();
+    let usual = report(&["--format", "json"]);
+    assert!(notes_of(&usual) > 0, "{usual}");
+    let quiet = report(&[
+        "-q",
+        "--format",
+        "json",
+        "-o",
+        "quiet.json",
+        "-o",
+        "quiet.md",
+    ]);
+    assert_eq!(notes_of(&quiet), 0, "{quiet}");
+    assert_eq!(notes_of(&file("quiet.json")), notes_of(&usual));
+    report(&["-o", "usual.md"]);
+    assert_eq!(file("quiet.md"), file("usual.md"));
+}
+
 #[test]
 fn names_of_parameters_that_could_not_be_read_back_are_refused_where_they_are_found() {
     let project = Project::new()

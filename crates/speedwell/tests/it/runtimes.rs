@@ -4,7 +4,7 @@ use super::harness_driver::tool;
 use super::project::Project;
 use std::path::PathBuf;
 
-/// Whether all three are there.
+/// Whether all three are installed.
 fn all_there() -> bool {
     ["node", "bun", "deno"]
         .iter()
@@ -20,7 +20,7 @@ const THREE: [&str; 6] = [
     "deno=deno run -A",
 ];
 
-/// Really sorts, and reports what it would report on a machine that nothing disturbs.
+/// Actually sorts, and reports a fixed figure, as on an undisturbed machine.
 const SORT: &str = "const { createBenchmark } = require('speedwell');\n\
     const bench = createBenchmark(main, { size: [100] });\n\
     function main({ size }) {\n\
@@ -50,7 +50,7 @@ fn one_file_has_a_verdict_for_each_of_three_runtimes() {
         })
         .collect();
     assert_eq!(verdicts, [("bun", "better"), ("deno", "worse")]);
-    // Each is called by its own version, not by that of the Node.js that it stands in for.
+    // Each is labeled by its own version, not by the Node.js version that it emulates.
     let kept = project
         .run(&["report", "--export", "jsonl"])
         .expect_status(0)
@@ -141,7 +141,7 @@ fn a_program_that_keeps_the_channel_from_deno_is_named_as_the_cause() {
     answer.expect_stderr(&["descriptor 3 did not reach Deno"]);
 }
 
-/// The program itself: what the npm package puts into `PATH` is a script that starts it.
+/// The program itself: the npm package puts only a wrapper script into `PATH`.
 fn deno() -> Option<PathBuf> {
     tool(&["deno"])?;
     let path = std::env::var_os("PATH")?;

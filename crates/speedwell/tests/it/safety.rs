@@ -1,5 +1,6 @@
-//! Files, names and figures of others: what is not trusted, and what happens then.
+//! Untrusted files, names and figures, and how they are handled.
 
+use super::node_bad_children::still_running;
 use super::project::{Answer, Project, node};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -9,12 +10,12 @@ use std::path::Path;
 /// A user that is neither root nor the one who runs the tests.
 const NOBODY: u32 = 65_534;
 
-/// Whether the tests run as root, to whom no right is denied.
+/// Whether the tests run as root, whom no permission check stops.
 fn is_root() -> bool {
     speedwell_process::user() == 0
 }
 
-/// Names that would clear a terminal, ring its bell and set its title.
+/// Names with escape sequences that clear a terminal, ring its bell and set its title.
 const NAMES: &str = r#"{"context":{"date":"2024-01-01T00:00:00+00:00"},"benchmarks":[
 {"name":"BM_a\u001b[2J\u0007\u0000b","run_name":"BM_a\u001b[2J\u0007\u0000b","run_type":"iteration","iterations":10,
 "real_time":5.0,"cpu_time":5.0,"time_unit":"ns"},
@@ -144,7 +145,8 @@ fn a_planted_harness_is_not_executed() {
             .env("TMPDIR", &shared);
         Answer::from(command.output().unwrap())
     };
-    // The first run shows under which name the harness lies; an attacker knows it from a program of his own.
+    // The first run reveals the name of the harness, which an attacker knows from a program of his
+    // own.
     run().expect_status(0);
     let cache = shared.join(format!("speedwell-{}", speedwell_process::user()));
     let harness = fs::read_dir(&cache).unwrap().flatten();
@@ -168,7 +170,7 @@ fn a_planted_harness_is_not_executed() {
     assert!(!marker.exists(), "code of somebody else was executed");
 }
 
-/// An ab that notes the rights of the folder of the body, and the body.
+/// An ab that records the permissions of the body's folder, and the body.
 const SEES_BODY: &str = "#!/bin/sh
 for word; do [ \"$take\" ] && file=$word; take=; [ \"$word\" = -p ] && take=1; done
 stat -c %a \"$(dirname \"$file\")\" > \"$SEEN\"
@@ -176,11 +178,11 @@ cat \"$file\" >> \"$SEEN\"
 exit 1
 ";
 
-/// The shell becomes the program, so its number is the one that the attacker has to guess.
+/// The shell execs the program, so its process id is the one that the attacker must guess.
 const TRAP: &str =
     "d=$TMPDIR/speedwell-$$; mkdir \"$d\" && ln -s \"$VICTIM\" \"$d/body\" && exec \"$0\" \"$@\"";
 
-/// The address of a server that answers everything with two bytes.
+/// Address of a server that responds to everything with two bytes.
 fn answering() -> String {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -220,7 +222,7 @@ fn a_link_that_somebody_put_where_a_body_goes_is_not_written_through() {
         .env("TMPDIR", project.path("tmp"))
         .env("VICTIM", project.path("victim"))
         .env("SEEN", project.path("seen"));
-    // What the tool printed is no report, which is an error; what matters happened before.
+    // The tool's output is not a report, which is an error; what matters happened before.
     let answer = Answer::from(command.output().unwrap());
     let text = |name: &str| fs::read_to_string(project.path(name)).unwrap_or_default();
     assert_eq!(text("victim"), "precious", "{answer:?}");
@@ -236,7 +238,8 @@ fn a_full_disk_ends_the_measuring_and_what_was_kept_is_shown() {
         .map(|n| format!("case n={n}\n* {}\n", n + 1))
         .collect();
     let project = Project::new().with("many.fake", &cases);
-    // Files must not grow beyond 1,200 blocks of 512 or 1024 bytes: the same to a writer as a disk that is full.
+    // Files must not exceed 1,200 blocks of 512 or 1024 bytes, which looks like a full disk to a
+    // writer.
     let limited = "trap '' XFSZ; ulimit -f 1200; exec \"$0\" \"$@\"";
     let mut command = std::process::Command::new("sh");
     command
@@ -261,4 +264,55 @@ fn a_full_disk_ends_the_measuring_and_what_was_kept_is_shown() {
     assert!(!listed.stdout.contains("running"), "{listed:?}");
     let resumed = project.run(&["run", "--resume", "@1", "--db", "own.db"]);
     resumed.expect_status(0);
+}
+
+/// A project with an experiment of this command, whose metric is what it prints as `took N ms`.
+fn with_command(command: &str) -> Project {
+    let text = format!(
+        "schema = 1\n[[group]]\nname = \"g\"\nkind = \"command\"\nmetrics = [\"took\"]\n\
+         [group.target]\ncommand = [\"sh\", \"-c\", '{command}']\n\
+         [group.metric.took]\nregex = 'took (\\S+) ms'\nunit = \"ms\"\n"
+    );
+    Project::new().with("x.toml", &text)
+}
+
+const ONE_RUN: [&str; 4] = ["run", "x.toml", "--runs", "1"];
+
+#[test]
+fn figures_that_nothing_can_have_are_failures_that_say_so() {
+    let run = |figure: &str| with_command(&format!("echo took {figure} ms")).run(&ONE_RUN);
+    run("5").expect_status(0);
+    for (figure, why) in [
+        ("-5", "no time is below zero"),
+        ("1e308", "its figure is too large to be one"),
+    ] {
+        run(figure).expect_status(2).expect_stdout(&[why]);
+    }
+}
+
+#[test]
+fn every_process_that_a_command_leaves_behind_is_ended_and_named() {
+    let left = "for n in $(seq 50); do sleep 4321.125 >/dev/null 2>&1 & done; echo took 5 ms";
+    let answer = with_command(left).run(&ONE_RUN).expect_status(0);
+    answer.expect_stdout(&["It left processes behind, which were ended: '"]);
+    assert!(!still_running("4321.125"));
+}
+
+#[test]
+fn what_a_hook_of_eval_starts_stays_until_the_end_and_what_runs_leave_behind_does_not() {
+    let project = Project::new();
+    // Each execution needs the service.
+    let answer = project.run(&[
+        "eval",
+        "sh",
+        "kill -0 $(cat pid) && { sleep 4321.25 & }",
+        "--init",
+        "sleep 4321.375 & echo $! > pid",
+        "--runs",
+        "2",
+    ]);
+    let answer = answer.expect_status(0);
+    answer.expect_stdout(&["It left processes behind, which were ended: '"]);
+    assert_eq!(project.stored_runs(), 2);
+    assert!(!still_running("4321.25") && !still_running("4321.375"));
 }

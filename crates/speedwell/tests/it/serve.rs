@@ -1,5 +1,5 @@
-//! The dashboard: every page of a project says what the command of the same name says, in every format, whatever things are
-//! called, and nothing that is asked of it changes anything.
+//! The dashboard: every page of a project matches the output of the corresponding command, in every
+//! format and with any names, and no request for a page changes anything.
 
 use super::back_ends::{Place, on_both};
 use super::by_hand::{blank, run};
@@ -11,7 +11,7 @@ use speedwell_results::store::{LoadProgress, Recorder};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 
-/// Names that would like to be markup, and one case that fails.
+/// Names that contain markup, and one case that fails.
 const CASES: &str = r#"case len=16 type=ascii
 old 100 101 99 100.5 99.5 100.2 99.8 100.1
 new 120 121 119 120.5 119.5 120.2 119.8 120.1
@@ -72,13 +72,13 @@ pub fn project(place: &Place) -> Project {
         if let Some((revision, branch)) = origin {
             words.extend(["--revision", revision, "--branch", branch, "--tag", "v1"]);
         }
-        // One case fails, which is no reason not to look at the others.
+        // One case fails, which does not affect the others.
         project.run(&words).expect_status(2);
     }
     project
 }
 
-/// Takes in a fourth session in which everything that has a name is called so that it would like to be markup.
+/// Imports a fourth session in which every name contains markup.
 pub fn everything_hostile(project: &Project) {
     let exported = project.run(&["report", "@3", "--export", "jsonl"]);
     let name = |number: u8| format!("<img src=x onerror=alert({number})>'\"&");
@@ -288,6 +288,22 @@ fn a_page_says_what_the_command_says(place: &Place) {
     }
 }
 
+/// Runs in files of other tools have no times of their own.
+#[test]
+fn an_imported_benchmark_has_the_date_of_its_session() {
+    let results =
+        "goos: linux\npkg: p\nBenchmarkX 100 9304 ns/op\nBenchmarkX 100 9310 ns/op\nPASS\n";
+    let project = Project::new().with("go.txt", results);
+    project.run(&["import", "go.txt", "-q"]).expect_status(0);
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    for path in ["benchmarks", "sessions", "machines", ""] {
+        let page = dashboard.follow(&format!("/{name}/{path}"));
+        assert_eq!(page.status, 200, "{path}");
+        assert!(!page.body.contains("1970-"), "{path}: {page:?}");
+    }
+}
+
 #[test]
 fn what_does_not_exist_names_what_may_be_meant() {
     let place = Place::file();
@@ -371,7 +387,7 @@ fn a_project_without_a_session_says_how_to_get_one_and_gets_no_file(place: &Plac
         .get(&format!("/{name}/@latest"))
         .expect(404, &["holds no sessions yet"]);
     assert!(matches!(place, Place::Server(_)) || !place.path().exists());
-    // What is measured now is seen without a new start.
+    // New measurements are visible without a restart.
     let project = project.with("g/one.fake", "case n=1\n* 1\n");
     project.run(&["run", "g", "-r", "2", "-q"]).expect_status(0);
     dashboard
@@ -379,7 +395,7 @@ fn a_project_without_a_session_says_how_to_get_one_and_gets_no_file(place: &Plac
         .expect(200, &["g/one.fake"]);
 }
 
-/// A project with so many imported sessions of revisions on one branch.
+/// A project with this many imported sessions of revisions on one branch.
 pub fn long_project(sessions: u32, place: &Place) -> Project {
     let project = Project::new().storing_in(place);
     let project = project.with("g/parse.fake", "case n=1\n* 1\n");
@@ -403,7 +419,7 @@ pub fn long_project(sessions: u32, place: &Place) -> Project {
     for session in 0..sessions {
         let mut head = lines[0].clone();
         head["id"] = json!(format!("01a2097a-0000-4000-8000-{session:012}"));
-        head["started_unix_ms"] = json!(1_780_000_000_000_i64 + i64::from(session) * 86_400_000);
+        head["started_unix_ms"] = json!(1_600_000_000_000_i64 + i64::from(session) * 86_400_000);
         head["origin"] = json!({
             "revision": format!("{:08x}{}", 7919 * (session + 1), "0".repeat(32)),
             "subject": format!("change {session} of </title><b>the parser"),
@@ -439,7 +455,7 @@ fn lists_are_shown_a_part_at_a_time_and_a_change_is_seen_everywhere(place: &Plac
     page.expect(200, &["120 sessions", "sessions?before=71"]);
     let last = numbers(&format!("/{name}/sessions.json?before=21"));
     assert_eq!(last, (1..=20).rev().collect::<Vec<_>>());
-    // The same change on the page of the project, among the open ones, and in the course of its case.
+    // The same change on the project's page, among the open ones, and in the trend of its case.
     for path in ["", "alerts", "trend?case=g%2Fparse.fake%20n%3D1"] {
         let page = dashboard.get(&format!("/{name}/{path}"));
         page.expect(200, &["▼ worse", "change 60 of &lt;/title&gt;", "<svg"]);
@@ -466,7 +482,7 @@ pub fn next_event(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> 
     panic!("the stream ended after '{name}'");
 }
 
-/// Keeps a run, and that its slot is done.
+/// Records a run, and that its slot is done.
 pub fn measure(recorder: &mut Recorder<'_>, slot: u32) {
     recorder.observe(&Event::RunFinished(&run(slot))).unwrap();
     recorder.observe(&Event::SlotsDone(&[slot])).unwrap();
@@ -496,7 +512,13 @@ fn a_session_is_watched_from_its_first_slot_to_its_last(place: &Place) {
     let mut lines = BufReader::new(stream).lines();
     let (event, data) = next_event(&mut lines);
     assert_eq!(event, "progress");
-    assert!(data.contains("measuring: 1 run done"), "{data}");
+    // The title, what stands above the page, and the page are of one moment.
+    let sent: Value = serde_json::from_str(&data).unwrap();
+    let html = sent["html"].as_str().unwrap();
+    let (head, body) = html.split_once("</head>").unwrap();
+    let (_, title) = head.split_once("<title>").unwrap();
+    assert!(title.contains("1 run done"), "{title}");
+    assert!(body.contains("measuring: 1 run done"), "{body}");
     measure(&mut recorder, 1);
     while !next_event(&mut lines).1.contains("measuring: 2 runs done") {}
     recorder
@@ -554,7 +576,7 @@ fn a_load_is_watched_while_it_lasts(place: &Place) {
     {}
 }
 
-/// However clear the figures are, and however often somebody looks.
+/// However clear the figures are, and however often the page is loaded.
 fn a_verdict_is_shown_after_a_planned_look_and_not_before(place: &Place) {
     let project = Project::new().storing_in(place);
     let mut store = place.open();
@@ -586,6 +608,16 @@ fn a_verdict_is_shown_after_a_planned_look_and_not_before(place: &Place) {
             assert_eq!(early, [], "after slot {slot}");
         }
     }
+    // Nor on the session's own page.
+    let own = dashboard
+        .follow(&format!("/{name}/sessions/watched"))
+        .expect(
+            200,
+            &["@1 has not ended: no verdict yet", "buffers/fill.js"],
+        );
+    for word in ["▲ better", "▼ worse", "= same", "faster"] {
+        assert!(!own.body.contains(word), "{word}: {own:?}");
+    }
     let label = "buffers/fill.js len=1";
     recorder
         .observe(&Event::CaseDecided { label, saved: 4 })
@@ -594,9 +626,22 @@ fn a_verdict_is_shown_after_a_planned_look_and_not_before(place: &Place) {
         let expected = if case == label { "better" } else { "" };
         assert_eq!(verdict, expected, "{case}");
     }
+    let words = "@1 has not ended: no verdict yet";
+    let sides = "compare?base=%401%5Bold%5D&with=%401%5Bnew%5D";
+    for page in ["sessions/watched", sides] {
+        let page = dashboard.get(&format!("/{name}/{page}"));
+        let page = page.expect(200, &[words]);
+        assert!(!page.body.contains("is faster than"), "{}", page.body);
+    }
+    for report in [&["report", "@1"][..], &["compare", "@1[old]", "@1[new]"]] {
+        let shown = project.run(report).expect_status(0).expect_stdout(&[words]);
+        assert!(!shown.stdout.contains("is faster than"), "{shown:?}");
+        let gate = [report, &["--fail-on", "worse"]].concat();
+        project.run(&gate).expect_status(2);
+    }
 }
 
-/// A service that is stopped (SIGTERM) tells those who follow, and ends well.
+/// A service that is stopped (SIGTERM) notifies its followers, and exits successfully.
 #[test]
 fn a_server_that_is_stopped_ends_its_streams() {
     let dashboard = Dashboard::of(&Project::new());
@@ -616,7 +661,8 @@ fn the_dashboard_of_a_run_shows_it_and_stays_while_somebody_looks() {
     let words = ["run", "g", "-r", "3", "--dashboard"];
     let dashboard = Dashboard::of_command(project.command(&words), &words);
     let name = dashboard.project();
-    // Whether it is still measured or is over by now: it is there, and the page stays when it is over.
+    // Whether still measured or finished by now: it is listed, and the page stays when it is
+    // finished.
     loop {
         let sessions = dashboard.get(&format!("/{name}/sessions.json"));
         let sessions = sessions.expect(200, &[]).json();
@@ -629,12 +675,13 @@ fn the_dashboard_of_a_run_shows_it_and_stays_while_somebody_looks() {
         .follow(&format!("/{name}/@latest"))
         .expect(200, &["g/one.fake"]);
     assert_eq!(dashboard.interrupt(), Some(0), "what was measured was over");
-    // Where nobody looks, it costs no time.
+    // Without viewers it costs no time.
     let unseen = project.run(&["run", "g", "-r", "2", "--dashboard", "-q"]);
     unseen.expect_status(0).expect_stderr(&["the dashboard of"]);
 }
 
-/// Threat T13: what takes too long is refused by what is known before, and comparisons wait for each other, not others for them.
+/// Threat T13: requests that would take too long are rejected beforehand, and comparisons wait only
+/// for each other.
 fn expensive_questions_are_refused_or_wait_and_others_do_not(place: &Place) {
     let project = project(place);
     let dashboard = Dashboard::of(&project);

@@ -1,5 +1,5 @@
-//! The dashboard in a real browser that is told to do it harm, and one that is there while the server is started again. The
-//! threats that are numbered here are those of docs/reference/security.md.
+//! The dashboard in a real browser under attack, and one that stays open while the server restarts.
+//! The threat numbers are those of docs/reference/security.md.
 
 use super::back_ends::Place;
 use super::browser::{Page, REBOUND, Screen};
@@ -13,7 +13,7 @@ use speedwell_model::{Event, Observer};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-/// A server of somebody else, all of whose pages are empty.
+/// A foreign server, all of whose pages are empty.
 fn other_site() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -31,7 +31,7 @@ fn other_site() -> u16 {
     port
 }
 
-/// Threat T8: whoever is logged in opens a page of somebody else, which tries all that a page can.
+/// Threat T8: a logged-in user opens a foreign page, which tries everything that a page can.
 #[test]
 fn a_page_of_another_site_reads_nothing_and_changes_nothing() {
     let place = Place::file();
@@ -50,7 +50,7 @@ fn a_page_of_another_site_reads_nothing_and_changes_nothing() {
         said.json()["changes"][0]["judged"].clone()
     };
     let before = judged();
-    // Of another site by its name, and of the same by its name but at another port.
+    // A foreign site by name, and the same name at another port.
     let port = other_site();
     for there in ["localhost", "127.0.0.1"] {
         let elsewhere = format!("http://{there}:{port}/");
@@ -82,7 +82,7 @@ fn a_page_of_another_site_reads_nothing_and_changes_nothing() {
         assert!(said.contains("a page of another site"), "{there}: {said}");
         assert_eq!(judged(), before, "{there}");
     }
-    // The same form on our own page does it.
+    // The same form on our own page works.
     page.go(&format!("{ours}/{name}/alerts"));
     let loads = page.loads;
     let form = "document.querySelector('form[aria-label=\"Judge a change\"]')";
@@ -94,7 +94,7 @@ fn a_page_of_another_site_reads_nothing_and_changes_nothing() {
     assert_eq!(judged(), "wrong", "{said}");
 }
 
-/// Whether a page reads the events of that address.
+/// Whether a page can read the events of that URL.
 fn followed(address: &Value) -> String {
     format!(
         "new Promise(done => {{ const events = new EventSource({address}, {{withCredentials: true}}); \
@@ -103,7 +103,7 @@ fn followed(address: &Value) -> String {
     )
 }
 
-/// Sends a form to that address, which calls the change wrong.
+/// Submits a form to that URL, which judges the change as wrong.
 fn posted(address: &Value) -> String {
     format!(
         "(() => {{ const form = document.createElement('form'); form.method = 'post'; form.action = {address}; \
@@ -113,10 +113,11 @@ fn posted(address: &Value) -> String {
     )
 }
 
-/// What becomes of an element that shows something of that address.
+/// What happens to an element that shows that URL.
 fn loaded(tag: &str, address: &Value) -> String {
     let key = if tag == "link" { "href" } else { "src" };
-    // A frame is not told that it was refused: what is in it can be read by nobody, so its size would be all it says.
+    // A frame does not learn that it was rejected: nobody can read its contents, so only its size
+    // could reveal anything.
     format!(
         "new Promise(done => {{ const e = document.createElement('{tag}'); e.rel = 'stylesheet'; \
          e.onload = () => done('{tag}' === 'iframe' ? (() => {{ \
@@ -125,7 +126,7 @@ fn loaded(tag: &str, address: &Value) -> String {
     )
 }
 
-/// Threat T9: a name of somebody else that leads here.
+/// Threat T9: a foreign name that resolves to this server.
 #[test]
 fn a_name_of_somebody_else_that_leads_here_shows_nothing() {
     let place = Place::file();
@@ -148,7 +149,7 @@ fn a_name_of_somebody_else_that_leads_here_shows_nothing() {
     }
 }
 
-/// Threat T2: everything that has a name is called so that it would like to be markup, and is shown as it is called.
+/// Threat T2: every name contains markup, and is shown as text.
 #[test]
 fn whatever_is_called_like_markup_is_shown_as_text() {
     let place = Place::file();
@@ -193,7 +194,8 @@ fn whatever_is_called_like_markup_is_shown_as_text() {
     assert_eq!(page.complaints, [] as [&str; 0]);
 }
 
-/// A page that follows a session goes on when the server is started again, and leads to the report when it is over.
+/// A page that follows a session continues when the server restarts, and leads to the report in the
+/// end.
 #[test]
 fn a_page_that_follows_a_session_outlives_the_server() {
     let place = Place::file();
@@ -212,7 +214,7 @@ fn a_page_that_follows_a_session_outlives_the_server() {
     page.wait_until(&says("measuring: 1 run done"));
     measure(&mut recorder, 1);
     page.wait_until(&says("measuring: 2 runs done"));
-    // All that says how far it is says the same.
+    // Everything that shows the progress agrees.
     page.wait_until("document.title.includes('2 runs done')");
     page.wait_until("!document.documentElement.textContent.includes('1 run done')");
     assert_eq!(dashboard.interrupt(), Some(0));
@@ -232,7 +234,7 @@ fn a_page_that_follows_a_session_outlives_the_server() {
     page.wait_until(&says("buffers/fill.js"));
 }
 
-/// What scripts add are ways to sort, to filter and to get about, no figure and no word of the report.
+/// Scripts add ways to sort, to filter and to navigate, but no figure and no text of the report.
 #[test]
 fn a_page_says_the_same_with_and_without_scripts() {
     let place = Place::file();
@@ -253,7 +255,7 @@ fn a_page_says_the_same_with_and_without_scripts() {
         let address = format!("http://{}{path}", dashboard.address);
         with.go(&address);
         without.go(&address);
-        // Scripts of the page are off there, not those of the test.
+        // Scripts of the page are disabled there, those of the test are not.
         let (with, without) = (with.value(TEXT), without.value(TEXT));
         assert!(!with.as_str().unwrap().is_empty(), "{path}");
         assert_eq!(with, without, "{path}");

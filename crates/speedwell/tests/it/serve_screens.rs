@@ -1,5 +1,5 @@
-//! The dashboard in a real browser: on narrow and wide screens, light and dark, with and without scripts, by keys alone, and
-//! for those who do not see it.
+//! The dashboard in a real browser: on narrow and wide screens, light and dark, with and without
+//! scripts, by keyboard, and for screen readers.
 
 use super::back_ends::Place;
 use super::browser::{Page, Screen};
@@ -9,7 +9,6 @@ use super::suite_projects::installed;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Every screen.
 fn screens() -> Vec<Screen> {
     let mut all = Vec::new();
     for width in [1280, 360] {
@@ -26,12 +25,12 @@ fn screens() -> Vec<Screen> {
     all
 }
 
-/// Somebody who may do everything.
+/// Logs in with all permissions.
 fn log_in(page: &mut Page, dashboard: &Dashboard, key: &str) {
     page.go(&format!("http://{}{key}", dashboard.address));
 }
 
-/// Pages that only those see who have logged in, and the one where they do.
+/// Pages that require a login, and the login page.
 fn more_pages() -> [String; 2] {
     ["/settings".to_owned(), "/login".to_owned()]
 }
@@ -56,7 +55,7 @@ fn pages_fit_every_screen_and_load_nothing_from_elsewhere() {
                 assert_eq!(images, 0, "{path}");
             }
         }
-        // Whoever may not see the settings is told so, which the browser complains of.
+        // Without permission the settings page is a 401, about which the browser complains.
         page.complaints
             .retain(|complaint| !complaint.contains("401"));
         assert_eq!(page.complaints, [] as [&str; 0]);
@@ -77,8 +76,9 @@ fn axe() -> Option<String> {
     file.and_then(|file| std::fs::read_to_string(file).ok())
 }
 
-/// Names, contrasts and structure by the rules of axe-core (WCAG 2.2 A and AA, and its best practices): both themes, both
-/// widths. Every page by the first visitor, and those that only the second sees.
+/// Names, contrasts and structure by the rules of axe-core (WCAG 2.2 A and AA, and its best
+/// practices): both themes, both widths. Every page as the first visitor, and the protected ones as
+/// the second.
 #[test]
 fn no_page_breaks_a_rule_of_accessibility() {
     let screen = |width, dark| Screen {
@@ -89,7 +89,7 @@ fn no_page_breaks_a_rule_of_accessibility() {
     no_rule_is_broken_on(&[screen(1280, false), screen(360, true)]);
 }
 
-/// The same on every screen, also without scripts.
+/// Likewise on every screen, also without scripts.
 #[test]
 #[ignore = "eight screens: two minutes"]
 fn no_page_breaks_a_rule_of_accessibility_on_any_screen() {
@@ -108,14 +108,14 @@ fn no_rule_is_broken_on(screens: &[Screen]) {
         let Some(mut page) = Page::at(&own, *screen) else {
             return;
         };
-        // The key lets in whoever opens it first.
+        // The key works once, for the first visitor.
         if at == 0 {
             log_in(&mut page, &dashboard, &dashboard.key);
         }
         for path in pages(&name).into_iter().chain(more_pages()) {
             page.scripts(screen.scripts);
             page.go(&format!("http://{}{path}", dashboard.address));
-            // What looks at the page is a script as well, which begins after those of the page would have.
+            // The check is a script as well, which starts after those of the page would have.
             page.scripts(true);
             page.value(&format!("{axe}; undefined"));
             let found = page.value(
@@ -150,7 +150,7 @@ fn every_key_does_what_the_list_of_keys_says() {
         ("b", "benchmarks"),
     ] {
         if place == "live" {
-            // It is followed as long as it is shown.
+            // It is followed while it is shown.
             continue;
         }
         let loads = page.loads;
@@ -197,7 +197,7 @@ fn the_way_back_leads_to_the_filters_as_they_were() {
     assert_eq!(page.value(TEXT), before);
 }
 
-/// What is worth a picture.
+/// Pages to take pictures of.
 const PICTURED: [&str; 24] = [
     "/",
     "/login",
@@ -225,7 +225,7 @@ const PICTURED: [&str; 24] = [
     "/P/pulls/7",
 ];
 
-/// All pages as pictures, for people: `scripts/look-at-dashboard FOLDER`.
+/// Takes pictures of all pages for people: `scripts/look-at-dashboard FOLDER`.
 #[test]
 #[ignore = "it makes pictures for people: scripts/look-at-dashboard FOLDER"]
 fn every_page_is_taken_as_a_picture() {

@@ -1,4 +1,5 @@
-//! Sessions of many cases on the dashboard: a page that is small, and charts that are fetched where somebody looks at them.
+//! Sessions of many cases on the dashboard: a small page, and charts that are fetched when they are
+//! opened.
 
 use super::browser::{Page, Screen};
 use super::dashboard::Dashboard;
@@ -6,7 +7,7 @@ use super::project::Project;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// One more than two parts have.
+/// One more than in two parts.
 const CASES: usize = 101;
 
 /// A session of that many cases.
@@ -35,7 +36,7 @@ fn project(cases: usize) -> Project {
     project
 }
 
-/// What stands between two texts, wherever they do.
+/// All texts between two delimiters.
 fn between<'t>(text: &'t str, before: &str, after: &str) -> Vec<&'t str> {
     text.split(before)
         .skip(1)
@@ -43,7 +44,7 @@ fn between<'t>(text: &'t str, before: &str, after: &str) -> Vec<&'t str> {
         .collect()
 }
 
-/// The address of the only session.
+/// The URL of the only session.
 fn session(dashboard: &Dashboard) -> String {
     let reply = dashboard.get(&format!("/{}/@1", dashboard.project()));
     reply.field("location").unwrap()
@@ -116,7 +117,7 @@ fn parts_are_of_pages_that_have_some_and_of_no_other_format() {
             .get(&format!("/{name}/{without}?charts=1"))
             .expect(400, &["this page has no"]);
     }
-    // A file that is sent around has all of them inside.
+    // A self-contained file has all of them inside.
     let file = dashboard.get(&format!("{page}.html")).expect(200, &[]).body;
     assert_eq!(file.matches("<details class=\"case\"").count(), CASES);
     assert!(!file.contains("charts="));
@@ -149,13 +150,13 @@ fn a_part_is_fetched_when_it_is_opened_and_one_case_below_its_row() {
         [format!("{whole}?charts=2")],
         "once, and nothing else"
     );
-    // What is hidden in the table is hidden among the charts.
+    // Filtering the table filters the charts.
     page.value(
         "(() => { const box = document.querySelector('.tools input'); box.value = 'n=70'; \
          box.dispatchEvent(new Event('input')); })()",
     );
     assert_eq!(page.value(&count("article.case:not([hidden])")), 1);
-    // Nobody answers: the link is left.
+    // The server is gone: the link remains.
     drop(dashboard);
     page.value("document.querySelectorAll('details.part')[2].open = true");
     page.wait_until(&format!("{} === 1", count("details.part a")));

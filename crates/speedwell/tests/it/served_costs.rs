@@ -1,4 +1,5 @@
-//! What serving costs those who serve nothing: nothing. A command that measures opens no socket and waits for none.
+//! The server costs nothing unless used: a command that measures opens no socket and waits for
+//! none.
 
 use super::project::Project;
 use std::fs;
@@ -10,7 +11,7 @@ fn a_command_that_measures_opens_no_socket() {
     let traced = project.path("trace");
     let own = project.command(&["run", "g", "-r", "2", "-q"]);
     let mut strace = Command::new("strace");
-    // The harness is part of the command, so whatever its threads and children do counts as well.
+    // The harness is part of the command, so its threads and children count as well.
     strace
         .args([
             "-f",

@@ -1,5 +1,5 @@
-//! The examples by which a server is set up: what they say to Speedwell is what it understands, and the programs that read
-//! them do.
+//! The examples for setting up a server: Speedwell understands the options in them, and the
+//! programs that read them accept them.
 
 use super::project::repository;
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ fn options() -> BTreeSet<String> {
     long.map(|name| format!("--{name}")).collect()
 }
 
-/// Options that stand in a text, which are all for `speedwell serve`.
+/// Checks the options in a text, all of which are for `speedwell serve`.
 #[track_caller]
 fn check_options<'t>(words: impl Iterator<Item = &'t str>, at_least: usize) {
     let known = options();
@@ -57,7 +57,7 @@ fn the_service_of_systemd_is_understood() {
         .lines()
         .filter(|line| line.contains("speedwell.service"))
         .collect();
-    // Where systemd does not run, the user of the service is not looked for.
+    // Without a running systemd, the user of the service is not looked up.
     assert!(own.is_empty(), "{own:#?}");
 }
 
@@ -76,7 +76,7 @@ fn the_services_of_compose_are_what_they_say() {
         !db.contains(':') || db.matches(':').count() == 1,
         "no password stands in {db}"
     );
-    // Every variable that must be given is in the file that is copied.
+    // Every required variable is in the file to copy.
     let given = example("perf.example.env");
     for needed in ["PUBLIC_URL", "PROXY_ADDRESS", "PGPASSWORD"] {
         assert!(

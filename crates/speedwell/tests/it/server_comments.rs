@@ -1,4 +1,4 @@
-//! Comments and statuses that the server sets by itself on pull requests of made-up forges, after sessions were pushed.
+//! Comments and statuses that the server posts on pull requests of fake forges after a push.
 
 use super::back_ends::{Place, on_both};
 use super::busy::wait_until;
@@ -23,7 +23,8 @@ const BASE: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const HEAD: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 const NEXT: &str = "cccccccccccccccccccccccccccccccccccccccc";
 
-/// A session of one revision; `pull` is its pull request, and how much slower it is.
+/// A session of one revision; `pull` makes it part of the pull request, and is how much slower it
+/// is.
 fn session(id: &str, revision: &str, parent: &str, pull: Option<f64>) -> Session {
     let factor = pull.unwrap_or(1.0);
     let mut session = Story::fixed(&["default"], 8)
@@ -42,7 +43,7 @@ fn session(id: &str, revision: &str, parent: &str, pull: Option<f64>) -> Session
     session
 }
 
-/// A server whose project comments on a forge, with the options of the command that says so.
+/// A server whose project posts to a forge, configured with these options.
 fn commenting(project: &Project, place: &Place, forge: &Fake, options: &[&str]) -> Server {
     let server = Server::of(project, place);
     let token = project.path("forge.token");
@@ -79,7 +80,7 @@ fn comment_about(forge: &Fake, revision: &str) -> String {
 }
 
 fn a_pushed_session_is_answered_on_its_pull_request_on_every_forge(place: &Place) {
-    // Each forge once on a file; a server of its own for each would say the same of PostgreSQL.
+    // Each forge once with a file; repeating it with PostgreSQL would add nothing.
     let forges = match place {
         Place::File(_) => &[Forge::GitHub, Forge::GitLab, Forge::Gitea][..],
         _ => &[Forge::Gitea],
@@ -107,7 +108,7 @@ fn a_pushed_session_is_answered_on_its_pull_request_on_every_forge(place: &Place
             "{status}"
         );
 
-        // The next revision is said in the same comment, and an older one that comes late is not.
+        // The next revision updates the same comment, and a late older one does not.
         push(&server, &session("b-2", NEXT, HEAD, Some(1.0)));
         let second = comment_about(&forge, NEXT);
         assert!(!second.contains("**1 worse"), "{second}");
@@ -116,7 +117,7 @@ fn a_pushed_session_is_answered_on_its_pull_request_on_every_forge(place: &Place
         assert_eq!(comment_about(&forge, NEXT), second);
         assert_eq!(forge.foreign_tokens(), 0, "each request has the token");
 
-        // Nor does a result that was measured before replace the status of its commit, though it arrives later.
+        // Nor does an earlier result replace the status of its commit when it arrives later.
         let mut earlier = session("b-4", HEAD, BASE, Some(1.0));
         earlier.started_unix_ms -= 86_400_000;
         push(&server, &earlier);
@@ -197,7 +198,7 @@ fn a_forge_that_refuses_or_leads_elsewhere_gets_nothing_and_the_page_says_so(pla
         page()
     );
 
-    // Another setting, and what was refused is said; a token that others can read is none.
+    // A new configuration; rejections are reported, and a token that others can read is rejected.
     let db = place.path();
     let db = db.to_str().unwrap();
     let token = project.path("forge.token");

@@ -1,4 +1,4 @@
-//! `--db postgres://...`: every command that has `--db` works on a server as on a file.
+//! `--db postgres://...`: every command with `--db` works with a server like with a file.
 
 use super::project::{Answer, Project};
 use speedwell_fixtures::postgres::{GUARDED, PASSWORD, Schema};
@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 
 const BENCHMARK: &str = "case len=16\nold 100 101 102\nnew 110 109 112\n";
 
-/// A server's schema, or a line that says why there is none.
+/// A schema on the server, or a message that there is none.
 fn schema() -> Option<Schema> {
     if cfg!(not(feature = "postgres")) {
         eprintln!("skipped: built without the feature postgres");
@@ -51,7 +51,7 @@ fn what_is_measured_into_a_server_is_listed_reported_compared_and_exported() {
         .expect_status(0)
         .expect_stdout(&["g/a.fake"]);
 
-    // A file that holds the same gives the same answers.
+    // A file with the same contents gives the same results.
     let export = run(&project, &["report", "@main", "--export", "jsonl"], db).expect_status(0);
     write(project.path("one.jsonl"), &export.stdout).unwrap();
     project.run(&["import", "one.jsonl"]).expect_status(0);

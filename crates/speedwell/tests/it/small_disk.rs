@@ -1,5 +1,5 @@
-//! A disk that is full when the test says so: a small file system in memory. It takes the right to mount one; where that is
-//! missing, tests say that they are skipped.
+//! A disk that is full on demand: a small file system in memory. Mounting it takes privileges;
+//! without them, tests report that they are skipped.
 
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ pub struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// One of so many megabytes.
+    /// Creates one of this many megabytes.
     pub fn new(megabytes: u32) -> Option<SmallDisk> {
         let folder = tempfile::tempdir().unwrap();
         let mut mount = Command::new("mount");
@@ -29,12 +29,10 @@ impl SmallDisk {
         Some(SmallDisk { folder })
     }
 
-    /// A path on it.
     pub fn path(&self, inside: &str) -> PathBuf {
         self.folder.path().join(inside)
     }
 
-    /// A new folder on it.
     pub fn folder(&self, name: &str) -> PathBuf {
         let folder = self.path(name);
         fs::create_dir(&folder).unwrap();
@@ -48,7 +46,7 @@ impl SmallDisk {
             .append(true)
             .open(self.ballast())
             .unwrap();
-        // Room that is set aside costs nothing to write, so that it is gone at once.
+        // fallocate reserves space without writing it, so this is fast.
         let mut taken = 0;
         for size in [1 << 20, 4 << 10] {
             while fallocate(&ballast, FallocateFlags::empty(), taken, size).is_ok() {
@@ -57,7 +55,7 @@ impl SmallDisk {
         }
     }
 
-    /// Makes room again.
+    /// Frees the space again.
     pub fn make_room(&self) {
         fs::remove_file(self.ballast()).unwrap();
     }
@@ -73,7 +71,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// Also while somebody has a file of it open.
+/// Unmounts it, even while a file on it is open.
 fn unmount(folder: &Path) {
     let mut umount = Command::new("umount");
     let _ = umount.arg("--lazy").arg(folder).status();

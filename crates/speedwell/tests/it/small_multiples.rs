@@ -1,9 +1,10 @@
-//! Charts of many cases are panels of a few pictures, and every written file says what it shows.
+//! Charts of many cases are panels of a few images, and every written file states what it shows.
 
 use super::project::Project;
 use std::fmt::Write;
 
-/// So many cases with eight runs of two variants, whose levels differ by `step` a case.
+/// This many cases with eight runs of two variants, whose levels differ by `step` from case to
+/// case.
 fn project(cases: usize, step: f64) -> Project {
     let mut text = String::new();
     for case in 0..cases {
@@ -42,7 +43,7 @@ fn many_cases_are_panels_of_one_picture() {
         assert!(!project.path(&format!("{chart}-2.svg")).exists());
         let svg = std::fs::read_to_string(project.path(&file)).unwrap();
         assert_eq!(svg.matches("class=\"panel\"").count(), 14, "{chart}");
-        // Eight values a variant: each is a mark, in no bin.
+        // Eight values a variant: each is drawn separately, without bins.
         assert_eq!(svg.matches("class=\"point\"").count(), 14 * 16, "{chart}");
         assert!(svg.contains(">k=13<"), "{chart}");
     }

@@ -1,4 +1,4 @@
-//! Results from elsewhere: files and standard input, told apart by their content.
+//! Results from elsewhere: files and standard input, distinguished by content.
 
 use super::project::{Project, repository};
 
@@ -26,7 +26,7 @@ fn a_csv_of_two_binaries_is_compared_within_itself() {
     let answer = Project::new()
         .run_with_input(&["compare", "-"], &csv)
         .expect_status(0);
-    // Six runs a side, and nobody knows their order: no verdict can be more than a hint.
+    // Six runs a side in unknown order: no verdict can be more than a hint.
     answer.expect_stdout(&[
         "unclear",
         "string_decoder/string-decoder.js",
@@ -116,7 +116,7 @@ fn a_source_compared_with_itself_is_refused() {
     }
 }
 
-/// Nothing is missing where one run was asked for.
+/// No run is missing if only one was requested.
 #[test]
 fn a_single_run_a_side_lacks_none() {
     let project = Project::new().with("g/b.fake", "case n=1\n* 10 11 12\n");
@@ -208,7 +208,7 @@ fn several_files_of_one_side_are_one_run_each() {
             .with(&format!("old/{at}.json"), &old)
             .with(&format!("new/{at}.json"), &new);
     }
-    // A folder, a list and a repeated name are three ways to say the same.
+    // A folder, a list and a repeated name are equivalent.
     let list = |side: &str| {
         let files: Vec<String> = (0..9).map(|at| format!("{side}/{at}.json")).collect();
         files.join(",")

@@ -1,4 +1,4 @@
-//! Stories of the store: what is told to it comes back, to whoever asks.
+//! The store: whatever is recorded can be read back, by any reader.
 
 use crate::arbitrary;
 use crate::back_ends::{Place, on_both};
@@ -180,7 +180,7 @@ fn a_session_is_killed_when_the_process_that_records_it_is_gone(place: &Place) {
         let changed = place.change(&format!("UPDATE recorder SET {change}"));
         assert_eq!(changed, 1);
     };
-    // Process 1 always lives, and this is its number but not its start.
+    // Process 1 always exists; this is its id but not its start time.
     set("pid = 1, started_ticks = started_ticks + 1");
     assert!(store.list(&SessionFilter::default()).unwrap()[0].is_killed);
     assert!(store.resume(1).is_ok(), "it can be resumed");

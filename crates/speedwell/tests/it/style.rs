@@ -29,10 +29,10 @@ const AVOIDED: [&str; 22] = [
     "nothing fills",       // an unknown placeholder
 ];
 
-/// What is measured against: codes of errors, of statuses and of programs are called so everywhere.
+/// Established terms that contain such a phrase: codes of errors, of statuses and of programs.
 const TERMS: [&str; 4] = ["status codes", "error codes", "reset codes", "exit codes"];
 
-/// The phrases that this text has.
+/// The phrases found in a text.
 fn found(text: &str) -> Vec<&'static str> {
     let mut plain = text.to_lowercase();
     for term in TERMS {
@@ -62,7 +62,7 @@ fn assert_plain(texts: impl Iterator<Item = (String, String)>) {
     );
 }
 
-/// Files below a folder whose name ends like this.
+/// Files below a folder with this extension.
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -76,8 +76,8 @@ fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     all
 }
 
-/// The string literals of Rust code, each with its white space as single spaces: a text that is continued on the next line
-/// reads as its reader sees it.
+/// The string literals of Rust code, with white space collapsed, so that a text continued on the
+/// next line reads as the user sees it.
 fn literals(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = code;
@@ -99,7 +99,7 @@ fn literals(code: &str) -> Vec<String> {
     found
 }
 
-/// A literal whose first quote is just passed, and what comes after it; what stands before it says whether it is a raw one.
+/// A literal after its opening quote, and the rest; `before` shows whether it is a raw one.
 fn literal<'a>(before: &str, text: &'a str) -> (&'a str, &'a str) {
     let name = before.trim_end_matches('#');
     let end = if name.ends_with('r') {
@@ -199,7 +199,7 @@ fn has_example(text: &str) -> bool {
     opened.any(|language| ["", "no_run", "should_panic", "rust"].contains(&language))
 }
 
-/// Looking for examples takes a second for each crate, even where it has none.
+/// Searching for doc tests takes a second for each crate, even without any.
 #[test]
 fn examples_are_executed_where_there_are_any() {
     for entry in std::fs::read_dir(repository().join("crates")).unwrap() {
@@ -218,7 +218,8 @@ fn examples_are_executed_where_there_are_any() {
     }
 }
 
-/// A field that is not written where it is empty must be read where it is missing: else what is written cannot be read again.
+/// A field that is skipped when empty must be optional when read; otherwise the output could not be
+/// read back.
 #[test]
 fn what_may_be_left_out_of_a_file_may_be_missing_in_it() {
     let sources = files(&repository().join("crates"), ".rs");

@@ -1,11 +1,11 @@
-//! Which cases a framework's benchmarks have: numbers at the ends of names, skipped benchmarks, what stands behind `--`, filters that
-//! narrow the listing, frameworks that nobody drives.
+//! Cases of foreign frameworks: numbers at the ends of names, skipped benchmarks, arguments after
+//! `--`, filters that narrow the listing, unsupported frameworks.
 
 use super::harness_driver::is_missing;
 use super::project::Project;
 use serde_json::Value;
 
-/// Levels of a compression, each reporting itself; one that is slow to list; some that are skipped.
+/// Compression levels, each reporting itself; one that is slow to list; some that are skipped.
 const LEVELS: &str = r#"package levels
 
 import (

@@ -1,4 +1,5 @@
-//! The comparisons that users of a suite type first: two revisions of a package or of a test file, two programs, two runtimes.
+//! Typical comparisons by users of a suite: two revisions of a package or of a test file, two
+//! programs, two runtimes.
 
 use super::harness_driver::tool;
 use super::project::{Answer, Project};
@@ -34,7 +35,7 @@ bench = false
 opt-level = 0
 ";
 
-/// The cases of a report, each with its runs under both sides.
+/// The cases of a report, each with its numbers of runs on both sides.
 fn cases(json: &Value) -> Vec<(&str, usize, usize)> {
     let changes = json["changes"].as_array().unwrap().iter();
     let count = |change: &Value, side: &str| change[side].as_array().unwrap().len();
@@ -83,7 +84,7 @@ fn a_test_file_of_python_measures_the_code_of_two_revisions() {
     else {
         return;
     };
-    // Each revision's code says that it was measured.
+    // Each revision's code records that it was measured.
     let code = "import os\n\ndef total():\n    open(os.path.join(os.environ['SEEN'], 'NAME'), 'w').close()\n";
     let test = "from sums import total\n\ndef test_total(benchmark):\n    benchmark(total)\n";
     let repository = repository
@@ -115,19 +116,19 @@ fn a_test_file_of_python_measures_the_code_of_two_revisions() {
     }
 }
 
-/// A link in the project to a program, called so.
+/// Links a program into the project under this name.
 fn link(project: &Project, to: &Path, name: &str) {
     symlink(to, project.path(name)).unwrap();
 }
 
-/// Where a program lies.
+/// Looks up a program in `PATH`.
 fn found(program: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places = std::env::split_paths(&path).map(|folder| folder.join(program));
     places.find(|place| place.is_file()).unwrap()
 }
 
-/// Two variants of the case of a suite that is over soon.
+/// Compares two variants of the suite's quick case.
 fn compared(suite: &Suite, words: &[&str]) -> Answer {
     let own = ["-r", "1", "--format", "json", "-f"];
     let mut command: Command = suite

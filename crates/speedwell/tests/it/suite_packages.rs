@@ -1,11 +1,11 @@
-//! What is built before it is measured, and what is missing: said before any run.
+//! Builds before measuring, and missing dependencies: reported before any run.
 
 use super::harness_driver::tool;
 use super::project::{Answer, Project};
 use super::suite_projects::source;
 use std::fs;
 
-/// A package of Go with a file that only a build with the tag `broken` takes.
+/// A Go package with a file that is compiled only with the tag `broken`.
 fn package() -> Option<Project> {
     tool(&["go"])?;
     let text = |name: &str| fs::read_to_string(source("go").join(name)).unwrap();
@@ -62,7 +62,7 @@ fn a_variant_that_does_not_compile_ends_before_any_run() {
     assert!(!kept.stdout.contains("tiny"), "{kept:#?}");
 }
 
-/// The answer where only the programs in that folder of the project are found.
+/// Runs with only the programs in that folder of the project in `PATH`.
 fn with_programs_of(project: &Project, folder: &str, words: &[&str]) -> Answer {
     let mut command = project.command(words);
     command.env("PATH", project.path(folder));

@@ -1,7 +1,9 @@
-//! A tiny project of each suite, ready to be driven by the real tool. The sources are in `tests/suites`; what is built out of
-//! them is kept where Cargo keeps such things. A project whose tool is missing is `None`, and that is said.
+//! A tiny project for each suite, driven by the real tool. The sources are in `tests/suites`; build
+//! results are kept in Cargo's directory for temporary files. A project whose tool is missing is
+//! `None`, with a message.
 //!
-//! All of them take two variables: `WORK` is a factor of what an operation does, `HOLD` a file that they wait for to go away.
+//! All of them read two variables: `WORK` multiplies the work of an operation, and `HOLD` names a
+//! file that they wait for to go away.
 
 use super::harness_driver::tool;
 use super::project::{Answer, Project, is_current, repository};
@@ -11,49 +13,47 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// What shows that an option behind `--` has reached the suite.
+/// Evidence that an option after `--` has reached the suite.
 #[derive(Debug, Clone, Copy)]
 pub enum Effect {
-    /// So many samples in the run.
+    /// This many samples in the run.
     Samples(usize),
     /// Words of a note of the run.
     Note(&'static str),
-    /// So many iterations that the first value is of.
+    /// Number of iterations of the first value.
     Iterations(f64),
-    /// A file in the project.
     File(&'static str),
 }
 
-/// A project that is ready to be measured, and what is known of its benchmarks.
+/// A project that is ready to be measured, and facts about its benchmarks.
 pub struct Suite {
     pub project: Project,
-    /// What is measured.
     pub target: String,
-    /// Variables of the tool.
+    /// Environment variables of the tool.
     pub environment: Vec<(&'static str, OsString)>,
-    /// What makes its runs short.
+    /// Arguments that make its runs short.
     pub short: &'static [&'static str],
     /// Cases that are listed, and words that must not be.
     pub listed: &'static [&'static str],
     pub not_listed: &'static [&'static str],
-    /// A filter of one case that is over soon, and more words that choose it.
+    /// A filter of one quick case, with further arguments that select it.
     pub small: &'static [&'static str],
-    /// The same of one case whose time `WORK` multiplies.
+    /// Likewise for one case whose time is multiplied by `WORK`.
     pub large: &'static [&'static str],
-    /// A filter of a case that fails, with more words, and what it says.
+    /// A filter of a failing case, with further arguments, and its message.
     pub fails: (&'static [&'static str], &'static str),
-    /// Words that the suite gets, and what they do.
+    /// Arguments that are passed on to the suite, and their effect.
     pub passed_on: (&'static [&'static str], Effect),
-    /// Words that it does not get, and the option that is named.
+    /// Arguments that are rejected, and the option that the message names.
     pub refused: (&'static [&'static str], &'static str),
-    /// Whether some of its processes perform several cases, which is said.
+    /// Whether some of its processes run several cases, which is reported.
     pub performs_several: bool,
-    /// A fact of the session, and how its value begins.
+    /// A fact of the session, and the start of its value.
     pub version: Option<(&'static str, &'static str)>,
 }
 
 impl Suite {
-    /// A command about the target.
+    /// A command with the target's environment.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = self
             .project
@@ -62,7 +62,6 @@ impl Suite {
         command
     }
 
-    /// What it answers.
     pub fn run(&self, words: &[&str]) -> Answer {
         Answer::from(self.command(words).output().unwrap())
     }
@@ -83,7 +82,7 @@ impl Suite {
     }
 }
 
-/// Where `scripts/install-test-tools` puts what it installs.
+/// A path below the folder of `scripts/install-test-tools`, if it exists.
 pub fn installed(path: &str) -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
@@ -95,7 +94,7 @@ pub fn installed(path: &str) -> Option<PathBuf> {
     None
 }
 
-/// Something in the folder of the sources.
+/// A path in the folder of the sources.
 pub fn source(path: &str) -> PathBuf {
     repository()
         .join("crates/speedwell/tests/suites")
@@ -108,14 +107,14 @@ fn with_copy(path: &str) -> Project {
     Project::new().with(path.rsplit('/').next().unwrap(), &text)
 }
 
-/// Where what is built is kept.
+/// The folder for build results.
 fn kept() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("suites");
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }
 
-/// Builds something once, and again when the source has changed, or what is said here about building it.
+/// Builds something once, and again when the source or this file has changed.
 fn built(name: &str, source: &Path, build: impl FnOnce(&Path)) -> PathBuf {
     let product = kept().join(name);
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/suite_projects.rs");
@@ -134,7 +133,7 @@ fn succeeds(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {said}");
 }
 
-/// A project with a link to something that was built.
+/// A project with a link to a build result.
 fn with_link(name: &str, to: &Path) -> Project {
     let project = Project::new();
     std::os::unix::fs::symlink(to, project.path(name)).unwrap();
@@ -167,7 +166,8 @@ pub fn go() -> Option<Suite> {
     })
 }
 
-/// One of the three suites of the cargo package, chosen by words behind the cases of its target.
+/// One of the three suites of the cargo package, selected by arguments after the cases of its
+/// target.
 fn rust(own: Suite) -> Option<Suite> {
     tool(&["cargo"])?;
     let mut fetch = Command::new("cargo");
@@ -181,7 +181,7 @@ fn rust(own: Suite) -> Option<Suite> {
     let target = kept();
     Some(Suite {
         target: source("rust").to_string_lossy().into_owned(),
-        // Benchmarks of Rust's own harness are not stable.
+        // Benchmarks of Rust's own harness are unstable.
         environment: vec![
             ("CARGO_TARGET_DIR", target.into_os_string()),
             ("RUSTC_BOOTSTRAP", "1".into()),
@@ -191,7 +191,6 @@ fn rust(own: Suite) -> Option<Suite> {
     })
 }
 
-/// Bench target with criterion.
 pub fn criterion() -> Option<Suite> {
     rust(Suite {
         project: Project::new(),
@@ -210,7 +209,6 @@ pub fn criterion() -> Option<Suite> {
     })
 }
 
-/// Bench target with divan.
 pub fn divan() -> Option<Suite> {
     rust(Suite {
         project: Project::new(),
@@ -302,7 +300,7 @@ fn build_jar(libraries: &Path, jar: &Path) {
         .arg(&classes)
         .arg(source("java/Sums.java"));
     succeeds(&mut compiler);
-    // As Maven's plugin for it does: one jar with all that is needed.
+    // As Maven's shade plugin does: one jar with all dependencies.
     for jar in &jars {
         let mut unpacking = Command::new("jar");
         succeeds(unpacking.arg("xf").arg(jar).current_dir(&classes));
@@ -319,7 +317,7 @@ fn build_jar(libraries: &Path, jar: &Path) {
     succeeds(&mut archiver);
 }
 
-/// Where Python with its suites comes first among programs.
+/// A `PATH` that starts with the Python of the suites.
 fn with_python() -> Option<Vec<(&'static str, OsString)>> {
     let bin = installed("python/bin/pyperf")?.parent()?.to_owned();
     let path = std::env::var("PATH").unwrap_or_default();
@@ -353,7 +351,6 @@ pub fn pytest_benchmark() -> Option<Suite> {
     })
 }
 
-/// A script of pyperf.
 pub fn pyperf() -> Option<Suite> {
     Some(Suite {
         environment: with_python()?,
@@ -364,7 +361,7 @@ pub fn pyperf() -> Option<Suite> {
         not_listed: &[],
         small: &["of 10$"],
         large: &["of 20000"],
-        // Its runner performs all benchmarks of a script, so one that fails would spoil them all.
+        // Its runner executes all benchmarks of a script, so a failing one would break them all.
         fails: (
             &[
                 "of 10$",
@@ -393,13 +390,13 @@ fn cpp(file: &str, header: &str, package: &str, words: &[&str]) -> Option<PathBu
     let name = package.to_owned() + "-sums";
     Some(built(&name, &file, |program| {
         let mut command = Command::new(compiler);
-        // Compiled as quickly as without, and what measures the clock at every start takes two thirds of the time.
+        // Compiles as fast as without optimization, and the clock calibration at every start takes
+        // two thirds of the time.
         command.args(["-std=c++14", "-Og", "-o"]).arg(program);
         succeeds(command.arg(&file).args(words));
     }))
 }
 
-/// A program of Catch2.
 pub fn catch2() -> Option<Suite> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     let program = PROGRAM.get_or_init(|| cpp("cpp/sums.cpp", "catch2/catch.hpp", "catch2", &[]));
@@ -428,7 +425,6 @@ pub fn catch2() -> Option<Suite> {
     })
 }
 
-/// A program of google/benchmark.
 pub fn google_benchmark() -> Option<Suite> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     let program = PROGRAM.get_or_init(|| {

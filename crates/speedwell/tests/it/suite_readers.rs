@@ -1,4 +1,4 @@
-//! Readers of what suites write: recorded outputs of the real tools, whole and damaged.
+//! Readers of suite output: recorded output of the real tools, intact and damaged.
 
 use super::project::repository;
 use regex::Regex;
@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 type Read = fn(&[u8]) -> anyhow::Result<Vec<Reported>>;
 
-/// Every recorded file with its reader.
 const RECORDED: [(&str, Read); 10] = [
     ("suites/jmh-list.txt", jmh::read),
     ("suites/jmh.json", jmh::read),
@@ -27,7 +26,7 @@ const RECORDED: [(&str, Read); 10] = [
     ("pyperf/timeit.json", pyperf::reported),
 ];
 
-/// Texts, in which much may be damaged unnoticed.
+/// Text formats, in which much damage goes unnoticed.
 const TEXTS: [(&str, Read); 4] = [
     ("suites/criterion.json", criterion::read),
     ("suites/divan.txt", divan::read),
@@ -35,7 +34,7 @@ const TEXTS: [(&str, Read); 4] = [
     ("suites/libtest.txt", libtest::read),
 ];
 
-/// Forms that a table of the user may name, and that of google/benchmark, which has tests of its own.
+/// Formats that a user's table may name, and that of google/benchmark, which has its own tests.
 const OTHERS: [(&str, Read); 3] = [
     ("suites/mine.json", |bytes| {
         let paths = Paths {
@@ -62,7 +61,7 @@ fn golden(file: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// `CASE: METRIC x SAMPLES, ...` of each result.
+/// Formats each result as `CASE: METRIC x SAMPLES, ...`.
 fn said(file: &str) -> Vec<String> {
     let (_, read) = RECORDED.iter().find(|(known, _)| *known == file).unwrap();
     let one = |reported: Reported| {
@@ -158,7 +157,7 @@ fn figures_are_those_that_the_tools_print() {
     );
 }
 
-/// The first number behind a text, in units of which ours has so many; blanks of the text mean any white space.
+/// The first number after a text, converted by `factor`; blanks of the text match any white space.
 fn figure(file: &str, mark: &str, factor: f64) -> f64 {
     let text = String::from_utf8(golden(file)).unwrap();
     let mut rest = text.as_str();
@@ -184,7 +183,7 @@ fn what_a_run_writes_is_read_in_less_than_a_millisecond() {
             assert!(read.is_ok());
             begin.elapsed()
         };
-        // The least of many: what else the machine does is no property of the reader.
+        // The minimum of many: other load on the machine is not a property of the reader.
         let least = (0..300).map(once).min().unwrap_or_default();
         println!("{file}: {} bytes in {least:?}", bytes.len());
         assert!(least < Duration::from_millis(1), "{file}: {least:?}");
@@ -211,7 +210,7 @@ fn damaged_outputs_are_errors_that_say_where_or_results_that_hold() {
         }
         for end in (1..40).map(|part| whole.len() * part / 40) {
             let cut = read(&whole[..end]);
-            // Of a list, the beginning is a list.
+            // A prefix of a list is a list.
             assert!(
                 cut.is_err() || file.ends_with(".txt"),
                 "{file}: {end} bytes are read"

@@ -1,4 +1,5 @@
-//! What is read of a process is what its suite itself prints of the same process, to the last digit that it prints.
+//! The figures read from a process equal those that its suite prints for it, to the last printed
+//! digit.
 
 use super::project::Project;
 use super::suite_projects::{self, Suite};
@@ -11,24 +12,25 @@ use speedwell_results::formats::pyperf;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a suite says of its samples.
+/// The printed statistic of the samples.
 #[derive(Debug, Clone, Copy)]
 enum Statistic {
     Median,
     Mean,
-    /// Time over iterations through the origin, or the mean where all samples have as many iterations.
+    /// Regression of time on iterations through the origin, or the mean if all samples have equally
+    /// many iterations.
     Slope,
 }
 
-/// One process of a suite.
 struct Process {
     suite: fn() -> Option<Suite>,
-    /// What is started, `OUTPUT` being the file of results.
+    /// The command, with `OUTPUT` as the file of results.
     words: &'static [&'static str],
-    /// Where results are: `OUTPUT`, nothing for stdout, or the end of a path in the project.
+    /// Where results are: `OUTPUT`, empty for stdout, or a path suffix in the project.
     place: &'static str,
     read: fn(&[u8]) -> anyhow::Result<Vec<Reported>>,
-    /// A value on stdout, and its unit in a second group or in `unit`. Of several values the median counts.
+    /// A value on stdout, with its unit in a second group or in `unit`. The median of several
+    /// values counts.
     printed: &'static str,
     unit: &'static str,
     statistic: Statistic,
@@ -266,7 +268,7 @@ fn agrees(process: &Process, suite: &Suite) {
     );
 }
 
-/// The file whose path ends so.
+/// The file with this path suffix.
 fn found(project: &Project, end: &str) -> PathBuf {
     let mut folders = vec![project.path("")];
     while let Some(folder) = folders.pop() {
@@ -282,7 +284,7 @@ fn found(project: &Project, end: &str) -> PathBuf {
     panic!("no file '{end}'")
 }
 
-/// The printed value, half of the last digit of it, and how many nanoseconds its unit has.
+/// The printed value, half of its last digit, and the nanoseconds per unit.
 fn printed(process: &Process, said: &str) -> (f64, f64, f64) {
     let pattern = Regex::new(process.printed).unwrap();
     let mut values = Vec::new();
@@ -308,7 +310,7 @@ fn printed(process: &Process, said: &str) -> (f64, f64, f64) {
     (median(values), half_digit, factor)
 }
 
-/// What the printed value may be of the samples.
+/// Possible printed values for the samples.
 fn values(statistic: Statistic, samples: &[&Sample]) -> Vec<f64> {
     let all: Vec<f64> = samples.iter().map(|sample| sample.value).collect();
     let mean = all.iter().sum::<f64>() / all.len() as f64;

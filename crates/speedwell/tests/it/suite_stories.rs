@@ -1,5 +1,6 @@
-//! The same story of every suite, with its real tool: its cases are listed, chosen and measured, one fails, options reach it
-//! or are refused, a session that was killed is resumed, and twice the work is found while no work is not.
+//! The same sequence for every suite, with its real tool: its cases are listed, selected and
+//! measured, one fails, options reach it or are rejected, a killed session is resumed, and twice
+//! the work is detected while equal work is not.
 
 use super::busy::{eventually, holds};
 use super::project::Answer;
@@ -8,7 +9,7 @@ use serde_json::Value;
 use std::fs;
 use std::process::Stdio;
 
-/// Everything but figures.
+/// Everything but the figures.
 fn story(suite: &Suite) {
     lists(suite);
     measures_one_case_and_passes_words_on(suite);
@@ -91,7 +92,7 @@ fn keeps_a_failure_as_data(suite: &Suite) {
     let all = [&["-r", "1", "-f"], filter, suite.short].concat();
     let answer = suite.run(&all).expect_status(2);
     if filter.contains(&"--variant") {
-        // A variant under which nothing can be listed is refused before the first run.
+        // A variant under which nothing can be listed is rejected before the first run.
         let said = answer.stderr.split_whitespace().collect::<Vec<_>>();
         assert!(said.join(" ").contains(reason), "{answer:#?}");
         return;
@@ -145,7 +146,7 @@ fn resumes_what_was_killed(suite: &Suite) {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
     };
-    // Before the session begins, the second variant is rehearsed, which must not wait.
+    // Before the session starts, the second variant is rehearsed, which must not wait.
     wait_while(&|| sessions(suite) == before);
     fs::write(&gate, "").unwrap();
     wait_while(&|| suite.runs().len() != 1);
@@ -166,11 +167,11 @@ fn sessions(suite: &Suite) -> usize {
     listed.stdout.lines().count()
 }
 
-/// Twice the work is found, and the same work beside itself is not.
+/// Twice the work is detected, and a copy of the same work is not.
 fn factors(suite: &Suite) -> Result<(), String> {
     let variants = ["two=WORK=2", "one=WORK=1", "again=WORK=1"];
     let variants = variants.map(|variant| ["--variant", variant]).concat();
-    // A machine that does other things besides moves neither answer by so much.
+    // Other load on the machine changes neither result by this much.
     let own = ["-r", "8", "--threshold", "20", "--format", "json", "-f"];
     let all = [&own, suite.large, suite.short, &variants].concat();
     let json = suite.run(&all).expect_status(0).json();
@@ -193,7 +194,7 @@ fn factors(suite: &Suite) -> Result<(), String> {
     })
 }
 
-/// That of the first metric of a candidate.
+/// The verdict on the first metric of a candidate.
 fn verdict<'a>(json: &'a Value, candidate: &str) -> &'a str {
     let changes = json["changes"].as_array().unwrap();
     let own = changes.iter().find(|change| {
@@ -226,8 +227,9 @@ macro_rules! stories {
     )*};
 }
 
-// The ignored ones, on 2 busy processors at a raised priority: pytest-benchmark and divan 12 s, pyperf 14 s, vitest 19 s, JMH 40 s, Catch2 47 s,
-// libtest 105 s. `cargo test -p speedwell --test it --features http3,postgres -- --ignored a_factor_of_two` executes them.
+// Durations of the ignored ones on 2 busy processors at a raised priority: pytest-benchmark and
+// divan 12 s, pyperf 14 s, vitest 19 s, JMH 40 s, Catch2 47 s, libtest 105 s. Run them by
+// `cargo test -p speedwell --test it --features http3,postgres -- --ignored a_factor_of_two`.
 stories!(
     go,
     criterion,

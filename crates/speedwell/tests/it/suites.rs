@@ -1,4 +1,4 @@
-//! Benchmarks of other suites: one that a user describes himself, with exact figures, and real ones of Go and Rust.
+//! Benchmarks of other suites: a user-defined one with exact figures, and real ones of Go and Rust.
 
 use super::harness_driver::is_missing;
 use super::project::{Answer, Project};
@@ -10,8 +10,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A benchmark tool with options of its own: `copy` takes 100 us a byte of its size and a little more with every start,
-/// twice as much with `SLOW=2`. It notes how it was started, and kills Speedwell at the start that `die` names.
+/// A benchmark tool with its own options: `copy` takes 100 us per byte of its size and a little
+/// more with every start, and twice as much with `SLOW=2`. It records its arguments, and kills
+/// Speedwell at the start that `die` names.
 const TOOL: &str = r#"#!/bin/sh
 # mine-bench 3
 only= size=1 repeat=3
@@ -43,7 +44,7 @@ if [ $only = odd ]; then echo '{"results": [{"name": "odd", "times": "many"}]}' 
 } > "$out"
 "#;
 
-/// What describes it.
+/// Its description.
 const TABLE: &str = r#"
 [suite.mine]
 recognise = { content = "mine-bench 3", kind = "text" }
@@ -73,7 +74,6 @@ fn starts(project: &Project) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// The runs that were kept.
 fn runs(project: &Project) -> Vec<serde_json::Value> {
     let exported = project
         .run(&["report", "--export", "jsonl"])
@@ -299,7 +299,7 @@ fn a_new_adapter_is_written_and_tried() {
         .expect_stderr(&["letters, digits and hyphens"]);
 }
 
-/// What reads the output of a suite.
+/// Reads the output of a suite.
 type Reader = fn(&[u8]) -> anyhow::Result<Vec<Reported>>;
 
 /// Output of the suite in that file of `tests/golden/suites/`, and its reader.
@@ -420,7 +420,7 @@ fn two_package_folders_of_go_are_built_and_compared() {
     let text = |name: &str| fs::read_to_string(of_suite("go").join(name)).unwrap();
     let source = text("tiny_test.go");
     let read = "os.ReadFile(\"data\")";
-    // Benchmarks read what lies beside them.
+    // Benchmarks read files beside them.
     let source = source.replace(
         "func add(",
         &format!("var _, missing = {read}\n\nfunc add("),
@@ -480,7 +480,7 @@ fn a_package_folder_of_go_is_built_and_compared_at_two_revisions() {
         "-r", "2", "-n", "1", "-i", "5", "--metric", "steps/op", "--format", "json",
     ];
     let mut command = repository.command(&[&words[..], &short].concat());
-    // What Go has compiled already is found again.
+    // Reuse Go's compiled code.
     let caches = Command::new("go")
         .args(["env", "GOCACHE"])
         .output()
@@ -510,14 +510,15 @@ fn a_package_folder_of_go_is_built_and_compared_at_two_revisions() {
     );
 }
 
-/// A command over the Rust package, whose registry crates are compiled once for all tests and executions.
+/// A command on the Rust package, whose registry crates are compiled once for all tests and test
+/// runs.
 fn rust(project: &Project, words: &[&str]) -> Answer {
     let mut command = project.command(words);
     command.env(
         "CARGO_TARGET_DIR",
         Path::new(env!("CARGO_TARGET_TMPDIR")).join("suites"),
     );
-    // Benchmarks of Rust's own harness are not stable.
+    // Benchmarks of Rust's own harness are unstable.
     command
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUST_BACKTRACE", "0");

@@ -1,4 +1,4 @@
-//! A server of a team over a file or PostgreSQL, a client that says what it likes, and a line between them that breaks.
+//! A team's server with a file or PostgreSQL, a low-level client, and a connection that breaks.
 
 use super::back_ends::Place;
 use super::project::{self, Project};
@@ -10,18 +10,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Longer than any answer takes on a busy machine.
+/// Longer than any response takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A server that runs until the test ends, or it is killed.
+/// A server that runs until the test ends or kills it.
 pub struct Server {
     child: Child,
     pub address: String,
-    /// May do everything.
+    /// A token with all permissions.
     pub token: String,
 }
 
-/// An answer.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -29,7 +28,8 @@ pub struct Answer {
 }
 
 impl Server {
-    /// Serves the tables of a place on a free port, with a project `core` and a token for everything.
+    /// Serves the tables of a place on a free port, with a project `core` and a token for
+    /// everything.
     pub fn of(home: &Project, place: &Place) -> Server {
         let db = place.path();
         let db = db.to_str().unwrap();
@@ -47,29 +47,27 @@ impl Server {
         }
     }
 
-    /// The address of the project.
     pub fn url(&self) -> String {
         format!("http://{}/core", self.address)
     }
 
-    /// Its process.
     pub fn pid(&self) -> rustix::process::Pid {
         rustix::process::Pid::from_child(&self.child)
     }
 
-    /// The command of somebody who has the token, ready to be run in a project.
+    /// A command of a user with the token, ready to run in a project.
     pub fn command(&self, home: &Project, words: &[&str]) -> Command {
         let mut command = home.command(words);
         command.env("SPEEDWELL_TOKEN", &self.token);
         command
     }
 
-    /// Runs it.
+    /// Runs such a command.
     pub fn run(&self, home: &Project, words: &[&str]) -> project::Answer {
         project::Answer::from(self.command(home, words).output().unwrap())
     }
 
-    /// The most memory that it held so far, in kB.
+    /// Its peak memory so far, in kB.
     pub fn peak_kb(&self) -> i64 {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(path).unwrap();
@@ -78,28 +76,27 @@ impl Server {
         figure.and_then(|figure| figure.parse().ok()).unwrap()
     }
 
-    /// Ends it in the middle of whatever it does.
+    /// Kills it without waiting.
     pub fn strike(&self) {
         rustix::process::kill_process(self.pid(), rustix::process::Signal::KILL).unwrap();
     }
 
-    /// Ends it as a machine does that loses its power.
+    /// Kills it and waits, as in a power failure.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Tells it to end, as an operator does.
+    /// Asks it to terminate, like an operator.
     pub fn terminate(&self) {
         rustix::process::kill_process(self.pid(), rustix::process::Signal::TERM).unwrap();
     }
 
-    /// Waits for its status.
     pub fn wait(&mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
 
-    /// Another process that serves the same, at an address of its own.
+    /// Starts another process that serves the same store at another address.
     pub fn beside(&self, home: &Project, place: &Place) -> Server {
         let db = place.path();
         let (child, address) = start(home, db.to_str().unwrap(), "0");
@@ -110,20 +107,21 @@ impl Server {
         }
     }
 
-    /// Serves the same again, at the same address.
+    /// Serves the same store again, at the same address.
     pub fn start_again(&mut self, home: &Project, place: &Place) {
         let port = self.address.rsplit(':').next().unwrap().to_owned();
         let db = place.path();
         (self.child, _) = start(home, db.to_str().unwrap(), &port);
     }
 
-    /// The answer to a request to `/api/v1/core/sessions/...`.
+    /// Response to a request to `/api/v1/core/sessions/...`.
     pub fn ask(&self, method: &str, path: &str, body: &[u8]) -> Answer {
         let path = format!("/api/v1/core/sessions/{path}");
         self.try_ask(method, &path, &[], body).unwrap()
     }
 
-    /// The answer to any request, with these fields, of which an empty one is left out; an error where the line breaks.
+    /// Response to any request with these header fields, empty ones omitted; an error if the
+    /// connection breaks.
     pub fn try_ask(
         &self,
         method: &str,
@@ -144,7 +142,7 @@ impl Server {
         })
     }
 
-    /// A request whose answer nobody has read yet.
+    /// Sends a request without reading the response.
     pub fn send(
         &self,
         method: &str,
@@ -157,7 +155,7 @@ impl Server {
         Ok(stream)
     }
 
-    /// The same without its body, which has so many bytes.
+    /// Sends the head of a request whose body has this many bytes.
     pub fn begin(
         &self,
         method: &str,
@@ -193,7 +191,7 @@ fn start(home: &Project, db: &str, port: &str) -> (Child, String) {
     let address = said.split_once("http://");
     let (_, address) = address.unwrap_or_else(|| panic!("no address: {said}"));
     let address = address.split('/').next().unwrap().to_owned();
-    // Whatever else it says must not fill the pipe.
+    // Keep reading, so that the pipe does not fill up.
     std::thread::spawn(move || {
         let mut rest = Vec::new();
         let _ = stderr.read_to_end(&mut rest);
@@ -225,10 +223,11 @@ impl Answer {
     }
 }
 
-/// A line to a server that breaks after so many bytes towards it, each time after some more, until it holds.
+/// A proxy whose connections break after this many bytes towards the server, each time a few more,
+/// until one holds.
 pub struct BreakingLine {
     pub address: String,
-    /// Connections that were broken.
+    /// Number of broken connections.
     pub broken: Arc<AtomicU64>,
 }
 
@@ -254,8 +253,8 @@ impl BreakingLine {
     }
 }
 
-/// Carries bytes until the limit is reached, which is told, or one side ends. The name of the server is put right, since it
-/// answers under its own only.
+/// Forwards bytes until the limit is reached, for which it returns true, or one side ends. Fixes
+/// the host name, since the server responds only under its own.
 fn carry(client: &TcpStream, server: &TcpStream, there: &str, limit: u64) -> bool {
     let answers = {
         let (mut from, mut to) = (server.try_clone().unwrap(), client.try_clone().unwrap());

@@ -1,4 +1,4 @@
-//! The trend page: part of a course by machine and time, and very many points.
+//! The trend page: part of a series by machine and time, and very many points.
 
 use super::back_ends::{Place, on_both};
 use super::browser::{Page, Screen};
@@ -91,7 +91,7 @@ fn programs_get_series_points_and_what_a_gate_says(place: &Place) {
     for day in 0..5 {
         insert(&mut store, day, 100.0 + day as f64);
     }
-    // Two sessions with runs enough for an answer.
+    // Two sessions with enough runs for a verdict.
     for (id, factor) in [("before", 1.0), ("after", 0.7)] {
         let mut session = Story::fixed(&["default"], 8)
             .noisy("g/copy n=1", 0.01, move |_| factor)
@@ -138,14 +138,14 @@ fn programs_get_series_points_and_what_a_gate_says(place: &Place) {
     }
 }
 
-/// What is drawn and listed has a limit, and what is left out is said.
+/// What is drawn and listed is limited, and omissions are reported.
 #[test]
 fn very_many_points_are_drawn_as_fewer_marks_and_listed_in_part() {
     let place = Place::file();
     let project = Project::new().storing_in(&place);
     let mut store = place.open();
     insert(&mut store, 0, 100.0);
-    // Points as a server has them after years; their sessions do not matter here.
+    // Points as after years of use; their sessions do not matter here.
     place.change(
         "INSERT INTO session (id, started_unix_ms, state, command, design, variants, environment)
          WITH RECURSIVE n(at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM n WHERE at < 2500)
@@ -178,7 +178,8 @@ fn very_many_points_are_drawn_as_fewer_marks_and_listed_in_part() {
     assert_eq!(whole["points"].as_array().unwrap().len(), 2_501);
 }
 
-/// Its file, which programs may read without a server, has what the page leaves to its other formats.
+/// Its file, which programs may read without a server, contains what the page leaves to its other
+/// formats.
 #[test]
 fn a_mark_says_what_it_is_and_leads_to_its_session() {
     let place = Place::file();

@@ -1,5 +1,5 @@
-//! `speedwell tune` on a machine made of files: what it would change, what it changes, and that everything is as
-//! before when it has ended, however it ended.
+//! `speedwell tune` on a machine made of files: what it would change, what it changes, and that all
+//! settings are restored, however it ended.
 
 use super::project::{Answer, Project};
 use rand::{Rng, SeedableRng};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// A machine with two processors of one thread each, and what `tune` may change there.
+/// A machine with two processors of one thread each, and the settings that `tune` may change there.
 const FILES: &[(&str, &str)] = &[
     ("/sys/devices/system/cpu/online", "0-1"),
     (
@@ -54,7 +54,8 @@ const FILES: &[(&str, &str)] = &[
     ("/sys/fs/cgroup/cgroup.procs", "0"),
 ];
 
-/// A governor that sets the turbo switch anew, an interrupt that cannot be moved, and a group with its files.
+/// A governor that resets the turbo switch, an interrupt that cannot be moved, and a cgroup with
+/// its files.
 const ANSWERS: &str = "\
 /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor also /sys/devices/system/cpu/intel_pstate/no_turbo 0
 /proc/irq/25/smp_affinity_list EIO
@@ -70,7 +71,7 @@ struct Machine {
 
 impl Machine {
     fn new() -> Machine {
-        // The settings of a machine are in memory, where it costs nothing to wait until they are written.
+        // The settings of a real machine are in memory, where flushing costs nothing.
         let memory = Path::new("/dev/shm");
         let root = if memory.is_dir() {
             tempfile::tempdir_in(memory)
@@ -105,7 +106,7 @@ impl Machine {
             .to_owned()
     }
 
-    /// Every setting and what it holds.
+    /// Every setting with its value.
     fn settings(&self) -> BTreeMap<PathBuf, String> {
         fn below(folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
             for entry in fs::read_dir(folder).unwrap().flatten() {
@@ -124,7 +125,8 @@ impl Machine {
         found
     }
 
-    /// `speedwell tune` with these words, and the folder as its machine; what stands behind `--` stays last.
+    /// `speedwell tune` with these arguments and the folder as its machine; arguments after `--`
+    /// stay last.
     fn command(&self, words: &[&str]) -> Command {
         let root = self.root.path().to_str().unwrap();
         let end = words
@@ -145,7 +147,8 @@ impl Machine {
         Some(serde_json::from_slice(&text).unwrap())
     }
 
-    /// Waits until the guard has ended, if there is one: the journal names it before anything is changed.
+    /// Waits until the guard has exited, if there is one: the journal names it before anything is
+    /// changed.
     fn wait_for_guard(&self) {
         if let Some(journal) = self.journal() {
             wait_for(process_of(&journal, "guard"));
@@ -153,7 +156,7 @@ impl Machine {
     }
 }
 
-/// The number of a process of the journal.
+/// The id of a process in the journal.
 fn process_of(journal: &serde_json::Value, who: &str) -> Pid {
     let pid = journal[who]["pid"].as_i64().unwrap();
     Pid::from_raw(pid as i32).unwrap()
@@ -272,7 +275,7 @@ fn a_command_sees_the_settings_and_gives_its_status() {
     assert_eq!(machine.settings(), before);
 }
 
-/// A tuner whose command has begun, and waits for a line.
+/// A tuner whose command has started, and waits for a line.
 fn begun(machine: &Machine, words: &[&str], script: &str) -> Child {
     let script = format!("{script}\necho begun\nread line");
     let words = [words, &["--", "sh", "-c", &script]].concat();
@@ -338,11 +341,11 @@ fn a_guard_that_is_asked_to_end_puts_everything_back_first() {
 fn after_its_time_the_guard_puts_everything_back_beside_the_command() {
     let machine = Machine::new();
     let before = machine.settings();
-    // The time is over when the command begins, or soon after.
+    // The time is over when the command starts, or soon after.
     let tuner = begun(&machine, &["--for", "1ms"], "");
     machine.wait_for_guard();
     assert_eq!(machine.settings(), before);
-    // Its stdin is closed now, and the command ends.
+    // Its stdin is closed now, so the command exits.
     let answer = Answer::from(tuner.wait_with_output().unwrap());
     answer.expect_stderr(&["The settings were put back before the command had ended."]);
 }
@@ -468,8 +471,9 @@ fn a_reset_that_is_killed_anywhere_can_be_repeated() {
     assert_eq!(machine.settings(), before);
 }
 
-/// Every point of the tuner's life: before and after every write of the journal and of a setting, on the way there and
-/// back. The tuner kills itself at the step that the test names, so nothing depends on time.
+/// Every point of the tuner's life: before and after every write of the journal and of a setting,
+/// on the way there and back. The tuner kills itself at the step that the test names, so nothing
+/// depends on timing.
 #[test]
 fn a_tuner_that_is_killed_anywhere_leaves_everything_as_it_was() {
     let machine = Machine::new();

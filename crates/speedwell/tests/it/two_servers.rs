@@ -1,4 +1,5 @@
-//! Two servers over one store: what one takes in, the other shows at once, and nothing is there twice.
+//! Two servers over one store: what one accepts, the other shows at once, and nothing is stored
+//! twice.
 
 use super::back_ends::{Place, on_both};
 use super::project::Project;
@@ -29,7 +30,7 @@ fn what_one_server_takes_in_the_other_shows_in_its_next_answer(place: &Place) {
     for number in 0..6 {
         let (here, there) = (&servers[number % 2], &servers[1 - number % 2]);
         assert_eq!(put(here, &format!("s-{number}")), 201);
-        // Pages that are kept until something changes, and one that never is.
+        // Pages that are cached until something changes, and one that never is.
         for path in ["/core/benchmarks.json", "/core/sessions.json"] {
             let newest = format!("{}", number + 1);
             let shown = page(there, path);

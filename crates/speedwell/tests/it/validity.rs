@@ -1,8 +1,9 @@
-//! Figures as two studies published them, and what is wrong with these.
+//! Published figures of two studies, and their inconsistencies.
 //!
-//! `published/topologies-ab.txt` holds the seven reports of ab that stand below a published comparison
-//! of six layouts of a server (gist 2118651, 2012), `published/module-overhead.md` the tables of a
-//! published comparison of servers with and without a module. Both are as published, without the prose.
+//! `published/topologies-ab.txt` holds the seven ab reports of a published comparison of six
+//! layouts of a server (gist 2118651, 2012), `published/module-overhead.md` the tables of a
+//! published comparison of servers with and without a module. Both are as published, without the
+//! prose.
 
 use super::project::{Project, repository};
 use speedwell_analysis::validity::{self, Check, Finding, Known, Level};
@@ -36,7 +37,7 @@ fn under_way(session: &Session) -> Vec<String> {
     session.runs.iter().map(product).collect()
 }
 
-/// The table of servers, with what its method says of the load.
+/// The table of servers, with the load as described in its method.
 fn servers() -> Session {
     let (mut sessions, _) = read(&text("module-overhead.md"));
     let mut session = sessions.remove(1);
@@ -122,7 +123,7 @@ fn published_tables_become_figures_joined_by_name() {
             .any(|told| told.contains("is read as MiB/s")),
         "{warnings:?}"
     );
-    // The same rows in another order are the same figures.
+    // Reordering the rows gives the same findings.
     let mut lines: Vec<String> = text("module-overhead.md")
         .lines()
         .map(String::from)

@@ -3,7 +3,7 @@
 use super::project::{Answer, Project};
 use serde_json::Value;
 
-/// The second starts worse and is better when it is steady.
+/// The second variant starts slower and is faster once steady.
 const TWO: &str = "case k=1\n\
     old 30x80/10x520\n\
     new 35x120/9x480\n";
@@ -29,7 +29,7 @@ fn a_process_that_warms_up_has_its_three_figures() {
         (&row["class"], &row["processes"]),
         (&"warm-up".into(), &"5 warm-up".into())
     );
-    // A point is as long as a millisecond: 100 000 iterations of 10 ns.
+    // A point lasts a millisecond: 100 000 iterations of 10 ns.
     assert_eq!(row["iterations_per_point"], 100_000);
     assert_eq!(row["steady_from"], 8_000_000);
     let near = |key: &str, wanted: f64| {
@@ -201,7 +201,7 @@ fn the_steady_part_is_a_metric_of_usual_runs() {
         (&change["metric"], &change["verdict"]),
         (&"steady_time".into(), &"better".into())
     );
-    // The usual metric is kept beside it: half of all points are after the warm-up.
+    // The usual metric is stored beside it: half of all points are after the warm-up.
     let change = &run(&["--format", "json", "--metric", "throughput"])["changes"][0];
     assert_eq!(change["metric"], "throughput");
 }

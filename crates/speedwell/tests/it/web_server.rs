@@ -1,4 +1,4 @@
-//! A small web server inside the test: it answers by path and remembers every request it got.
+//! A small web server inside the test: it responds by path and records every request.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -18,7 +18,7 @@ pub struct Request {
 
 type Seen = Arc<Mutex<Vec<Request>>>;
 
-/// Serves until the test program ends; its threads are not waited for.
+/// Serves until the test program exits; its threads are not joined.
 pub struct WebServer {
     pub address: SocketAddr,
     seen: Seen,
@@ -44,7 +44,7 @@ impl WebServer {
         WebServer { address, seen }
     }
 
-    /// A server at a path instead; its address has no meaning.
+    /// A server on a Unix socket instead; its address is meaningless.
     pub fn at_path(path: &Path) -> WebServer {
         let listener = UnixListener::bind(path).unwrap();
         let seen = Seen::default();
@@ -74,8 +74,8 @@ impl WebServer {
     }
 }
 
-/// A port that nobody listens on just now: one below those that the kernel hands out by itself, so that nobody else is given it
-/// before it is used.
+/// A port without a listener: from below the ephemeral range of the kernel, so that nobody else
+/// gets it before it is used.
 pub fn free_port() -> u16 {
     static ASKED: AtomicU32 = AtomicU32::new(0);
     let next = || {
@@ -91,7 +91,8 @@ fn talk(mut stream: impl Read + Write, seen: &Seen) {
     while let Some(request) = next(&mut stream, &mut buffer) {
         let path = request.head.split(' ').nth(1).unwrap_or("/").to_owned();
         let head = request.head.to_lowercase();
-        // A connection of HTTP/1.0 stays only if both sides say so (RFC 9112, section 9.3).
+        // An HTTP/1.0 connection is kept alive only if both sides ask for it (RFC 9112, section
+        // 9.3).
         let is_old = head.contains(" http/1.0\r\n");
         let stays = is_old && head.contains("connection: keep-alive");
         let closes = head.contains("connection: close") || (is_old && !stays);
@@ -105,7 +106,7 @@ fn talk(mut stream: impl Read + Write, seen: &Seen) {
             ""
         };
         let answer = answer(&path, kept);
-        // An answer to HEAD is its head alone.
+        // A response to HEAD is its head alone.
         let said = if head.starts_with("head ") {
             answer
                 .split_inclusive("\r\n\r\n")
@@ -132,7 +133,7 @@ fn answer(path: &str, kept: &str) -> String {
     )
 }
 
-/// The next request of a connection; nothing at its end.
+/// The next request of a connection; `None` at its end.
 fn next(stream: &mut impl Read, buffer: &mut Vec<u8>) -> Option<Request> {
     let mut chunk = [0; 4096];
     loop {

@@ -1,18 +1,17 @@
-//! Comparing measured cells with reference figures.
+//! Compares simulated cells with reference figures, and counts those out of tolerance.
 //!
-//! Decides which cells are out of tolerance and counts them; it must not know what a cell means.
+//! Does not know what a cell means.
 
 /// Counts cells out of tolerance.
 #[derive(Default)]
 pub struct Check {
-    /// Cells seen.
     pub cells: usize,
-    /// Cells out of tolerance, with their place.
+    /// Names of the cells out of tolerance.
     pub failures: Vec<String>,
 }
 
 impl Check {
-    /// The text of a cell: measured value, reference and difference; `!` when too far from it.
+    /// Formats a cell: measured value, reference and difference; `!` if out of tolerance.
     pub fn cell(&mut self, place: &str, value: f64, reference: f64, tolerance: f64) -> String {
         let mark = self.judge(place, value, reference, tolerance);
         format!(
@@ -21,19 +20,19 @@ impl Check {
         )
     }
 
-    /// The text of a cell without reference, which must lie within `tolerance` of `target`.
+    /// Formats a cell without reference, which must lie within `tolerance` of `target`.
     pub fn near(&mut self, place: &str, value: f64, target: f64, tolerance: f64) -> String {
         let mark = self.judge(place, value, target, tolerance);
         format!("{value:.2}{mark}")
     }
 
-    /// The text of a cell that must not be below `least`.
+    /// Formats a cell that must not be below `least`.
     pub fn at_least(&mut self, place: &str, value: f64, least: f64) -> String {
         let mark = self.judge(place, value.min(least), least, 1e-9);
         format!("{value:.1}{mark}")
     }
 
-    /// The text of a cell that must not be above `most`.
+    /// Formats a cell that must not be above `most`.
     pub fn at_most(&mut self, place: &str, value: f64, most: f64) -> String {
         let mark = self.judge(place, value.max(most), most, 1e-9);
         format!("{value:.1}{mark}")
@@ -51,7 +50,7 @@ impl Check {
     }
 }
 
-/// Share of true values, in percent.
+/// Percentage of items that are counted.
 pub fn percent<T>(items: &[T], is_counted: impl Fn(&T) -> bool) -> f64 {
     100.0 * items.iter().filter(|item| is_counted(item)).count() as f64 / items.len() as f64
 }

@@ -1,7 +1,7 @@
-//! One simulated comparison: noise, run order, and what the tests say about it.
+//! One simulated comparison: noise, run order, and the result of the tests.
 //!
-//! Decides how an experiment is laid out (randomised blocks of four) and followed through its looks.
-//! It must not know reference figures. Start at [`experiment`].
+//! Decides the layout of an experiment (randomised blocks of four), and follows it through its
+//! looks. Does not know reference figures. Start at [`experiment`].
 
 use super::noise::{Model, Random};
 use speedwell_stats::sequential::{Decision, Design, decide};
@@ -47,21 +47,22 @@ pub fn test(observations: &[Observation]) -> StratifiedRank {
 pub struct Course {
     /// Runs per side at the end.
     pub runs: usize,
-    /// Whether the sides were called different.
     pub is_rejected: bool,
-    /// Where the equivalence stop would have ended it, if before the end.
+    /// Where the equivalence stop would have ended it, if earlier.
     pub equivalent_at: Option<usize>,
     /// Candidate over baseline at the end.
     pub ratio: f64,
-    /// The ordinary 95 % interval at the end, as if there had been one look.
+    /// The ordinary 95 % interval at the end, as if there had been only one look.
     pub naive: Interval,
-    /// Whether the truth lies in the intervals of all looks up to the end, each with the limit of its look.
+    /// Whether the intervals of all looks up to the end, each with the limit of its look, contain
+    /// the truth.
     pub repeated: bool,
 }
 
-/// Follows an experiment whose true ratio is `truth` through the looks of `design`, without ending at the equivalence
-/// stop but noting it, so that one course answers for both kinds of design. After the last look the sides are equivalent
-/// as well where what the intervals of all looks have in common lies within delta.
+/// Follows an experiment with the true ratio `truth` through the looks of `design`. Records the
+/// equivalence stop without ending there, so that one run serves both kinds of design. After the
+/// last look the sides also count as equivalent if the intersection of the intervals of all looks
+/// lies within delta.
 pub fn follow(observations: &[Observation], design: &Design, delta: f64, truth: f64) -> Course {
     let (mut equivalent_at, mut holds) = (None, true);
     let (mut is_below, mut is_above) = (false, false);

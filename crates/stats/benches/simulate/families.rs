@@ -1,7 +1,8 @@
-//! Families of cases, corrected for each other: errors, power and runs of the sequential design beside a fixed 30 + 30.
+//! Families of cases with correction for multiple comparisons: errors, power and runs of the
+//! sequential design beside a fixed 30 + 30.
 //!
-//! Decides how families are put together of simulated cases and followed through the looks as a session is. Start at
-//! [`study`].
+//! Composes families of simulated cases, and follows them through the looks like a session. Start
+//! at [`study`].
 
 use super::check::{Check, head, row};
 use super::experiment::{experiment, test};
@@ -10,7 +11,7 @@ use super::repeat::repeat;
 use speedwell_stats::multiple::{benjamini_hochberg, holm};
 use speedwell_stats::sequential::{Adjust, DEFAULT_DELTA, Design, Family, RepeatedP, survives};
 
-/// Sizes of families with the number of families for each, in thousandths of the repetitions.
+/// Sizes of families, with the number of families for each in thousandths of the repetitions.
 const SIZES: [(usize, u64); 6] = [
     (1, 20_000),
     (10, 10_000),
@@ -24,18 +25,18 @@ const FIXED: usize = 30;
 const ALPHA: f64 = 0.05;
 const LOOKS: usize = 5;
 
-/// One case, measured to the end: what a session would see of it whenever it ended.
+/// One case, measured to the end, with everything a session could see of it.
 #[derive(Clone, Copy)]
 struct Case {
-    /// Repeated p value at every look.
+    /// Repeated p-value at every look.
     p: [f64; LOOKS],
     /// The first look at which it is shown to be the same.
     same_at: usize,
-    /// The p value of the fixed test.
+    /// p-value of the fixed test.
     fixed: f64,
 }
 
-/// A noise with a change.
+/// Noise with a change.
 struct Setting {
     name: &'static str,
     noise: Model,
@@ -44,7 +45,7 @@ struct Setting {
     may_be_same: bool,
 }
 
-/// How many of a family are changed.
+/// How many cases of a family are changed.
 #[derive(Clone, Copy, PartialEq)]
 enum Changed {
     None,
@@ -73,7 +74,7 @@ impl Changed {
     }
 }
 
-/// What came of some families under one correction.
+/// Results of some families under one correction.
 #[derive(Default, Clone, Copy)]
 struct Tally {
     families: f64,
@@ -133,7 +134,7 @@ fn settings() -> [Setting; 4] {
     ]
 }
 
-/// All families under all settings; `thousandths` scales the numbers of families.
+/// Runs all families under all settings; `thousandths` scales the numbers of families.
 pub fn study(check: &mut Check, thousandths: u64) {
     head(
         "Families of cases: sequential design (fixed 30 + 30 with the same correction). Power % of changed cases, runs \
@@ -196,7 +197,7 @@ fn normal_noise(series: fn(&mut Random, usize) -> Vec<f64>) -> Model {
     }
 }
 
-/// Cases that were measured to the end.
+/// Simulates cases that are measured to the end.
 fn cases(setting: &Setting, change: f64, count: u64, place: u64) -> Vec<Case> {
     let design = Design::default();
     let repeated = RepeatedP::new(&design);
@@ -275,7 +276,7 @@ impl Cell {
             }
         };
         let runs = |tally: &Tally| format!("{:.1}", tally.runs / tally.cases);
-        // Three standard errors of a share of 5 %.
+        // Three standard errors of a proportion of 5 %.
         let error = 100.0 * (ALPHA * (1.0 - ALPHA) / self.families as f64).sqrt();
         let errors = |check: &mut Check, name: &str, [design, fixed]: [f64; 2]| {
             if self.kind == Changed::All {
@@ -304,7 +305,8 @@ impl Cell {
     }
 }
 
-/// Follows a family through the looks: which cases are called different in the end, and the runs per side of all.
+/// Follows a family through the looks: returns which cases are called different in the end, and the
+/// total runs per side.
 fn sequential(cases: &[Case], adjust: Adjust) -> (Vec<bool>, f64) {
     let design = Design::default();
     let mut family = Family::new(ALPHA, adjust);

@@ -1,6 +1,6 @@
 //! The fixed test with 30 runs per side: false positives, power, coverage.
 //!
-//! Decides what is measured about a single test; the sequential designs are elsewhere.
+//! Covers the single test; the sequential designs are elsewhere.
 
 use super::check::{Check, average, head, percent, row};
 use super::experiment::{experiment, test};
@@ -11,7 +11,7 @@ use speedwell_stats::test::StratifiedRank;
 
 const RUNS: usize = 30;
 
-/// Repeats the test under `model`; `cell` makes the random numbers of every cell different.
+/// Repeats the test under `model`; `cell` selects the random numbers.
 fn tests(model: &Model, change: f64, repetitions: u64, cell: u64) -> Vec<StratifiedRank> {
     repeat(repetitions, |repetition| {
         let mut random = Random::new(cell, repetition);
@@ -76,7 +76,7 @@ pub fn coverage(check: &mut Check, repetitions: u64) {
     }
 }
 
-/// The model of a reference row.
+/// Returns the model of a reference row.
 pub fn named(name: &str) -> &'static Model {
     let model = MODELS.iter().find(|model| model.name == name);
     model.unwrap_or_else(|| panic!("no model is called {name}"))

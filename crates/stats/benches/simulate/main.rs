@@ -1,9 +1,9 @@
 //! Error rates, power and coverage by simulation: `cargo bench -p speedwell-stats --bench simulate`.
 //!
-//! Prints the tables of `docs/why/statistics.md` beside reference figures and exits with 1 when a cell
-//! is out of tolerance. Without `--bench` (as under `cargo test --benches`) it does a hundredth of
-//! the repetitions and only shows that everything runs. Seeds are fixed. After `--`, `fixed`, `sequential`,
-//! `pairs`, `rejected` or `families` takes a part.
+//! Prints the tables of `crates/stats/benches/simulate.md` beside reference figures, and exits with
+//! 1 when a cell is out of tolerance. Without `--bench` (as under `cargo test --benches`) it does a
+//! hundredth of the repetitions and only shows that everything runs. Seeds are fixed. After `--`,
+//! `fixed`, `sequential`, `pairs`, `rejected` or `families` selects a part.
 
 mod check;
 mod experiment;

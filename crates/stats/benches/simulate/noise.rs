@@ -1,7 +1,6 @@
-//! Noise models: what disturbs consecutive runs, on the scale of logarithms.
+//! Noise models: what disturbs consecutive runs, on the log scale.
 //!
-//! Decides the eleven kinds of series the tests are judged by. It must not know the tests. Start at
-//! [`MODELS`].
+//! Defines the eleven kinds of series used to evaluate the tests. Start at [`MODELS`].
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
@@ -10,7 +9,6 @@ use std::f64::consts::TAU;
 /// A named kind of noise.
 #[derive(Clone, Copy)]
 pub struct Model {
-    /// Name in tables.
     pub name: &'static str,
     /// One value per slot, in run order.
     pub series: fn(&mut Random, usize) -> Vec<f64>,
@@ -68,7 +66,7 @@ pub const MODELS: [Model; 11] = [
 pub struct Random(Xoshiro256PlusPlus);
 
 impl Random {
-    /// The stream of a repetition of a cell.
+    /// Returns the stream of a repetition of a cell.
     pub fn new(cell: u64, repetition: u64) -> Random {
         Random(Xoshiro256PlusPlus::seed_from_u64(cell << 40 | repetition))
     }
@@ -93,7 +91,7 @@ impl Random {
         -mean * self.uniform().ln()
     }
 
-    /// Whether something of this probability happens.
+    /// Returns true with this probability.
     pub fn happens(&mut self, probability: f64) -> bool {
         self.uniform() < probability
     }
@@ -104,7 +102,7 @@ pub fn normal(random: &mut Random, slots: usize, deviation: f64) -> Vec<f64> {
     (0..slots).map(|_| deviation * random.normal()).collect()
 }
 
-/// Noise of Laplace's distribution: a sharper peak and heavier tails than the normal one.
+/// Laplace noise: a sharper peak and heavier tails than the normal distribution.
 pub fn laplace(random: &mut Random, slots: usize) -> Vec<f64> {
     let mut one = || -random.uniform().ln();
     (0..slots).map(|_| 0.02 * (one() - one())).collect()
@@ -116,13 +114,13 @@ pub fn student_2(random: &mut Random, slots: usize) -> Vec<f64> {
     (0..slots).map(|_| 0.02 * one()).collect()
 }
 
-/// Cauchy's distribution: no mean. So narrow that the exponential of no value is infinite.
+/// Cauchy noise: no mean. So narrow that no exponential of a value is infinite.
 pub fn cauchy(random: &mut Random, slots: usize) -> Vec<f64> {
     let mut one = || (0.5 * TAU * (random.uniform() - 0.5)).tan();
     (0..slots).map(|_| 1e-5 * one()).collect()
 }
 
-/// Normal 1 %, and twenty-one times that with probability .1.
+/// Normal noise of 1 %, and twenty-one times that with probability .1.
 pub fn mixture(random: &mut Random, slots: usize) -> Vec<f64> {
     let mut series = normal(random, slots, 0.01);
     for value in &mut series {
@@ -197,7 +195,7 @@ fn slow_wander(random: &mut Random, slots: usize) -> Vec<f64> {
     series
 }
 
-/// `half` slots without, `half` slots with an offset drawn once per series, and so on.
+/// Alternates `half` slots without and `half` slots with an offset drawn once per series.
 fn periodic(random: &mut Random, slots: usize, half: usize) -> Vec<f64> {
     let mut series = normal(random, slots, 0.01);
     let offset = 0.01 * random.normal();

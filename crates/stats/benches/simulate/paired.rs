@@ -1,19 +1,21 @@
-//! One simulated comparison in pairs: noise, the drawing of sides, and what the signed-rank test says at each look.
+//! One simulated comparison in pairs: noise, random assignment of sides, and the result of the
+//! signed-rank test at each look.
 //!
-//! Decides how pairs are laid out and followed through their looks. It must not know reference figures. Start at
-//! [`pairs`].
+//! Decides the layout of pairs, and follows them through their looks. Does not know reference
+//! figures. Start at [`pairs`].
 
 use super::noise::{Model, Random};
 use speedwell_stats::sequential::Design;
 use speedwell_stats::test::signed_rank;
 
-/// The design of `--order paired`: eight pairs could not reach the limit of a first look.
+/// The design of `--order paired`. It starts with ten pairs, because eight could not reach the
+/// limit of a first look.
 pub fn design() -> Design {
     Design::new(&[10, 14, 20, 26, 32], 0.05, 2.0)
 }
 
-/// Pairs of neighbouring values, baseline and candidate, of which one was drawn to be the candidate and has `change`
-/// added.
+/// Returns pairs of neighboring values, as baseline and candidate. The candidate is drawn at random
+/// and has `change` added.
 pub fn pairs(model: &Model, count: usize, change: f64, random: &mut Random) -> Vec<(f64, f64)> {
     let noise = (model.series)(random, 2 * count);
     let effect = change.ln_1p();
@@ -28,13 +30,12 @@ pub fn pairs(model: &Model, count: usize, change: f64, random: &mut Random) -> V
 pub struct Course {
     /// Pairs at the end.
     pub pairs: usize,
-    /// Whether the sides were called different.
     pub is_rejected: bool,
     /// Candidate over baseline at the end.
     pub ratio: f64,
 }
 
-/// Follows pairs through the looks of `design` up to the first that rejects.
+/// Follows pairs through the looks of `design`, up to the first that rejects.
 pub fn follow(pairs: &[(f64, f64)], design: &Design) -> Course {
     for look in design.limits() {
         let Ok(test) = signed_rank(&pairs[..look.n]) else {

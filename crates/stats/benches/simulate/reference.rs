@@ -1,6 +1,6 @@
 //! Reference figures: an independent simulation of the same designs, in Python.
 //!
-//! Its cells come from 800 to 4000 repetitions and carry errors of 1 to 2 points. Start at
+//! Its cells come from 800 to 4000 repetitions and have errors of 1 to 2 points. Start at
 //! [`SEQUENTIAL`].
 
 /// Power in percent of the fixed test at a change of 1.5 % with 30 runs per side.
@@ -36,7 +36,7 @@ pub struct Sequential {
     pub equal: (f64, f64, f64),
 }
 
-/// All of them.
+/// The default design under each kind of noise.
 #[rustfmt::skip]
 pub const SEQUENTIAL: [Sequential; 9] = [
     Sequential { model: "normal 2 %", equal: (4.9, 24.8, 91.0), rejections_and_runs:

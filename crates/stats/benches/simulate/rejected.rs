@@ -1,8 +1,9 @@
-//! Disturbed runs put aside by a rule: false alarms, power, and a side that is disturbed more often.
+//! Disturbed runs discarded by a rule: false alarms, power, and a side that is disturbed more
+//! often.
 //!
-//! A quarter of the runs is disturbed and takes longer, by 5 % in the mean. The kernel's figure of such a run grows with
-//! another random number, so that it tells that a run was disturbed and not by how much. Decides what is measured about
-//! rules; what a rule does is in [`experiment`]. Start at [`study`].
+//! A quarter of the runs is disturbed and takes longer, by 5 % on average. The kernel counter of
+//! such a run grows with an independent random number, so that it reveals the disturbance but not
+//! its size. Start at [`study`].
 
 use super::check::{Check, head, percent, row};
 use super::experiment::test;
@@ -11,19 +12,18 @@ use super::repeat::repeat;
 use speedwell_stats::Observation;
 use speedwell_stats::test::fisher_exact;
 
-/// Runs a side.
 const RUNS: usize = 30;
 
-/// The figure beyond which a run is rejected.
+/// Value of the counter beyond which a run is rejected.
 const LIMIT: f64 = 0.3;
 
-/// How often a rejected run is repeated.
+/// Maximum repetitions of a rejected run.
 const REPETITIONS: usize = 2;
 
-/// The p value below which a rule is not applied.
+/// p-value below which the sides are disturbed unequally, so that the rule is not applied.
 const UNEQUAL: f64 = 0.05;
 
-/// One run: which side, which block, which slot of the block, its logarithm, and whether the rule rejects it.
+/// One run: its side, its slot in the block, its log value, and whether the rule rejects it.
 struct Run {
     is_candidate: bool,
     slot: usize,
@@ -31,11 +31,11 @@ struct Run {
     is_rejected: bool,
 }
 
-/// Blocks of two runs of either side; rejected runs are repeated at the end of their block. The share of disturbed runs
-/// is given for baseline and candidate.
+/// Simulates blocks of two runs of either side; rejected runs are repeated at the end of their
+/// block. `disturbed` holds the fraction of disturbed runs of baseline and candidate.
 fn runs(model: &Model, change: f64, disturbed: [f64; 2], random: &mut Random) -> Vec<Vec<Run>> {
     let slots = 2 * RUNS;
-    // Far more than repetitions ever take; and a drift is to be one over the session.
+    // More than the repetitions ever need; and a drift must extend over the whole session.
     let noise = (model.series)(random, slots + slots / 2);
     let mut noise = noise.into_iter();
     let mut run = |slot: usize, is_candidate: bool, random: &mut Random| {
@@ -84,8 +84,8 @@ fn runs(model: &Model, change: f64, disturbed: [f64; 2], random: &mut Random) ->
     (0..slots / 4).map(block).collect()
 }
 
-/// What is compared: without rule the first run of every slot; with one the complete blocks of runs that nothing
-/// disturbed, unless one side was disturbed more often.
+/// Selects what is compared: without a rule, the first run of every slot; with one, the complete
+/// blocks of undisturbed runs, unless one side was disturbed more often.
 fn observations(blocks: &[Vec<Run>], has_rule: bool) -> Vec<Observation> {
     let firsts = || blocks.iter().flat_map(|block| &block[..4]);
     let rejected = |side: bool| {
@@ -116,7 +116,7 @@ fn observations(blocks: &[Vec<Run>], has_rule: bool) -> Vec<Observation> {
     all
 }
 
-/// Share of comparisons that call the sides different, in percent: without and with a rule.
+/// Percentage of comparisons that call the sides different, without and with a rule.
 pub fn called_different(
     model: &Model,
     change: f64,
@@ -132,7 +132,7 @@ pub fn called_different(
     [0, 1].map(|which| percent(&found, |found: &[bool; 2]| found[which]))
 }
 
-/// All noises, and prints their table.
+/// Simulates all kinds of noise and prints their table.
 pub fn study(check: &mut Check, repetitions: u64) {
     head(
         &format!(

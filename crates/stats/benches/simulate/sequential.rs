@@ -1,6 +1,6 @@
 //! The default sequential design: false positives, power, runs, and the bias of stopping early.
 //!
-//! Decides what is measured about a design; single tests are elsewhere.
+//! Covers the sequential design; single tests are elsewhere.
 
 use super::check::{Check, average, head, percent, row};
 use super::experiment::{Course, experiment, follow};
@@ -12,13 +12,13 @@ use speedwell_stats::sequential::{DEFAULT_DELTA, Design};
 /// Relative changes of the candidate, in the order of the reference.
 const CHANGES: [f64; 5] = [0.0, 0.01, 0.02, 0.03, 0.05];
 
-/// All courses under one noise, by change.
+/// All simulated comparisons under one noise, by change.
 struct Study {
     model: &'static Model,
     courses: Vec<Vec<Course>>,
 }
 
-/// Repetitions with and without a change.
+/// Numbers of repetitions.
 #[derive(Clone, Copy)]
 pub struct Repetitions {
     /// Without a change.
@@ -137,7 +137,7 @@ fn power(check: &mut Check, studies: &[Study]) {
     }
 }
 
-/// At no change, within 3 points (declared equal), 2 points (rejections) and 1 run.
+/// At no change: within 3 points (declared equal), 2 points (rejections) and 1 run.
 fn equivalence(check: &mut Check, studies: &[Study]) {
     head(
         "Default design with equivalence stop at 2 %: rejections % / declared equal % / runs per \
@@ -166,8 +166,9 @@ fn equivalence(check: &mut Check, studies: &[Study]) {
     }
 }
 
-/// How far estimates and intervals are off when the measuring stopped at a rejection. What repeated intervals have in
-/// common must hold the truth in 95 % of courses, less three standard errors; for the rest there is no reference.
+/// Bias of estimates and intervals when measuring stops at a rejection. The intersection of the
+/// repeated intervals must contain the truth in 95 % of comparisons, less three standard errors;
+/// the rest has no reference.
 fn bias(check: &mut Check, studies: &[Study]) {
     head(
         "After stopping, no equivalence stop. Bias = mean of estimate / truth - 1 in points, over \

@@ -1,6 +1,6 @@
 //! The signed-rank design for pairs: false positives, power, pairs to a decision.
 //!
-//! Decides what is measured about that design; blocks of runs are elsewhere. Start at [`study`].
+//! Covers the design for pairs; blocks of runs are elsewhere. Start at [`study`].
 
 use super::check::{Check, average, head, percent, row};
 use super::noise::{MODELS, Model, Random, cauchy, laplace, mixture, normal, student_2};
@@ -11,7 +11,8 @@ use speedwell_stats::sequential::Design;
 
 /// Relative changes of the candidate.
 const CHANGES: [f64; 3] = [0.0, 0.02, 0.05];
-/// Most false positives of a design for 5 %, in percent: .3 points are 2.8 standard errors of 40,000 repetitions.
+/// Maximum false positives of a design for 5 %, in percent: .3 points are 2.8 standard errors of
+/// 40,000 repetitions.
 const MOST: f64 = 5.3;
 
 /// Shapes of noise, up to one without a mean.
@@ -38,7 +39,7 @@ const SHAPES: [Model; 5] = [
     },
 ];
 
-/// Does all parts and prints their tables.
+/// Runs all parts and prints their tables.
 pub fn study(check: &mut Check, repetitions: Repetitions) {
     let Repetitions { equal, changed } = repetitions;
     let design = design();
@@ -87,7 +88,7 @@ pub fn study(check: &mut Check, repetitions: Repetitions) {
     }
 }
 
-/// At least 4 %, or the design would waste what it may spend, and at most [`MOST`].
+/// Requires at least 4 %, as less would waste the error budget, and at most [`MOST`].
 fn false_positives(check: &mut Check, model: &Model, rate: f64) -> String {
     let middle = 0.5 * (4.0 + MOST);
     let place = format!("pairs, false positives, {}", model.name);

@@ -1,20 +1,21 @@
-//! Searching the first bad of a row of revisions by noisy runs.
+//! Bisection: finds the first bad revision of a sequence by noisy runs.
 //!
-//! Decides what a run is: a draw of noise, larger by the change from the first bad revision on. Start at [`study`].
+//! A run is a draw of noise, larger by the change from the first bad revision on. Start at
+//! [`study`].
 
 use super::check::{Check, average, head, percent, row};
 use super::noise::Random;
 use super::repeat::repeat;
 use speedwell_stats::posterior::{Bins, Posterior};
 
-/// Runs of each end before the search, and runs of a block: of either end and of the revision in question.
+/// Runs of each end before the search, and runs per block of either end and of the tested revision.
 const FIRST: usize = 16;
 const BLOCK: usize = 2;
-/// The probability at which the search ends, and the runs after which it ends anyway.
+/// Probability at which the search ends, and the maximum number of runs.
 const LEVEL: f64 = 0.95;
 const MOST_RUNS: usize = 3000;
 
-/// One run of noise with about unit deviation.
+/// Draws one run of noise with about unit deviation.
 type Draw = fn(&mut Random) -> f64;
 
 const NOISES: [(&str, Draw); 3] = [
@@ -27,8 +28,8 @@ const NOISES: [(&str, Draw); 3] = [
     }),
 ];
 
-/// Revisions, change over noise, and of an independent simulation (100 a cell): mean runs under normal noise, and right
-/// answers in percent for each noise.
+/// Revisions, change relative to noise, and figures of an independent simulation (100 a cell): mean
+/// runs under normal noise, and correct answers in percent for each noise.
 const CELLS: [(usize, f64, f64, [f64; 3]); 9] = [
     (16, 1.0, 150.0, [88.0, 92.0, 94.0]),
     (16, 2.0, 75.0, [97.0, 98.0, 94.0]),
@@ -90,7 +91,7 @@ pub fn study(check: &mut Check, repetitions: u64) {
     unbuildable(check, repetitions);
 }
 
-/// Where every fifth revision cannot be built, the answer may be several.
+/// Searches where every fifth revision cannot be built, so that the answer may be several.
 fn unbuildable(check: &mut Check, repetitions: u64) {
     head(
         "Every fifth of 64 revisions cannot be built, normal noise",
@@ -129,7 +130,7 @@ struct Search {
     runs: usize,
 }
 
-/// One search; of `every` revisions one cannot be built, none if it is 1.
+/// Simulates one search; one of `every` revisions cannot be built, none if it is 1.
 fn search(revisions: usize, change: f64, draw: Draw, every: usize, random: &mut Random) -> Search {
     let first_bad = random.below(revisions);
     let mut take = |is_bad: bool, count: usize| -> Vec<f64> {

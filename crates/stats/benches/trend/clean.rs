@@ -1,14 +1,14 @@
-//! Series in which nothing changes: how many have a change all the same.
+//! Series without a change: how many have a detected one.
 //!
-//! Decides what is counted as an alarm. Start at [`study`].
+//! Decides what counts as an alarm. Start at [`study`].
 
 use super::check::{Check, average, head, percent, row};
 use super::noise::{Noise, Random, course};
 use super::repeat::repeat;
 use speedwell_stats::trend::{Evidence, Series, Shape, Walk, first_beyond};
 
-/// A kind of noise with reference figures: percent of series of 100 and of 1000 points with a found change, and suspicions
-/// raised per 1000 points.
+/// A kind of noise with reference figures: percent of series of 100 and of 1000 points with a found
+/// change, and suspicions per 1000 points.
 struct Kind {
     name: &'static str,
     noise: Noise,
@@ -27,7 +27,8 @@ const fn kind(name: &'static str, noise: Noise, short: f64, long: f64, raised: f
     }
 }
 
-/// Figures of the reference implementation, on 4000 series of 100 and 1000 of 1000 points with other seeds.
+/// Figures of the reference implementation, on 4000 series of 100 and 1000 series of 1000 points
+/// with other seeds.
 const KINDS: [Kind; 14] = [
     kind("normal", Noise::Normal, 0.1, 4.0, 7.7),
     kind("lognormal", Noise::Lognormal, 0.1, 3.9, 7.5),
@@ -57,7 +58,7 @@ const KINDS: [Kind; 14] = [
     kind("sticky layouts", Noise::Sticky, 83.7, 100.0, 35.0),
 ];
 
-/// What the search said of one series.
+/// Result of the search for one series.
 struct Said {
     found: usize,
     drifts: usize,
@@ -98,7 +99,8 @@ pub fn study(check: &mut Check, short: u64, long: u64) {
     }
 }
 
-/// Points that look like the first of a new level: the newest of 41, beyond all others. Reference: 20 000 points.
+/// Counts points that look like the first of a new level: the newest of 41, beyond all others.
+/// Reference: 20 000 points.
 pub fn hints(check: &mut Check, repetitions: u64) {
     head(
         &format!(
@@ -126,7 +128,7 @@ pub fn hints(check: &mut Check, repetitions: u64) {
     }
 }
 
-/// Nothing is promised for the last two kinds, which are only shown to be as they were.
+/// The last two kinds carry no guarantee; the tolerance only detects regressions.
 fn tolerance(kind: &Kind) -> f64 {
     match kind.noise {
         Noise::Drift | Noise::Sticky => 6.0,

@@ -1,4 +1,4 @@
-//! What the search costs, in processor time of its thread.
+//! Cost of the search, in processor time of its thread.
 //!
 //! Start at [`study`].
 
@@ -11,7 +11,7 @@ use std::hint::black_box;
 const WHOLE_US: f64 = 10_000.0;
 const APPEND_US: f64 = 50.0;
 
-/// Prints the times of several kinds of series and holds them against the goals.
+/// Prints the times of several kinds of series and checks them against the goals.
 pub fn study(check: &mut Check, rounds: u64) {
     println!("\nCost, processor time\n");
     for (name, noise) in [
@@ -50,7 +50,7 @@ pub fn study(check: &mut Check, rounds: u64) {
     }
 }
 
-/// Mean time of going on by one point, over the last 700.
+/// Mean time of continuing by one point, over the last 700.
 fn appends(points: &[Point], rounds: u64) -> f64 {
     let Ok(series) = Series::new(points) else {
         return f64::NAN;
@@ -69,7 +69,8 @@ fn appends(points: &[Point], rounds: u64) -> f64 {
     all / (prefixes.len() - 1) as f64
 }
 
-/// Mean processor time of a call. The kernel adds it up at its ticks, so that single calls would be too short to measure.
+/// Mean processor time of a call. The kernel updates it at ticks, so single calls would be too
+/// short to measure.
 fn us_per_call(calls: u64, mut task: impl FnMut()) -> f64 {
     let start = thread_ns();
     (0..calls).for_each(|_| task());

@@ -1,9 +1,9 @@
-//! How often the search for changes is wrong, how soon it is right, and what it costs: `cargo bench -p speedwell-stats
-//! --bench trend`.
+//! Error rates, delay and cost of change detection: `cargo bench -p speedwell-stats --bench trend`.
 //!
-//! Prints the tables of `docs/why/statistics.md` beside reference figures and exits with 1 when a cell is out of tolerance.
-//! Without `--bench` (as under `cargo test --benches`) it does a fiftieth of the repetitions and only shows that everything
-//! runs. Seeds are fixed. After `--`, `clean`, `steps`, `bisect` or `cost` takes a part.
+//! Prints the tables of `crates/stats/benches/trend.md` beside reference figures, and exits with 1
+//! when a cell is out of tolerance. Without `--bench` (as under `cargo test --benches`) it does a
+//! fiftieth of the repetitions and only shows that everything runs. Seeds are fixed. After `--`,
+//! `clean`, `steps`, `bisect` or `cost` selects a part.
 
 #[path = "../simulate/check.rs"]
 #[allow(dead_code, reason = "the other program uses all of it")]

@@ -1,6 +1,6 @@
-//! Noise of sessions over time, on the scale of logarithms, and the series made of it.
+//! Noise of sessions over time, on the log scale, and series made from it.
 //!
-//! Decides the kinds of courses that the search is judged by. It must not know the search. Start at [`course`].
+//! Defines the kinds of series used to evaluate the search. Start at [`course`].
 
 use rand_xoshiro::Xoshiro256StarStar;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
@@ -11,7 +11,8 @@ use std::f64::consts::TAU;
 pub struct Random(Xoshiro256StarStar);
 
 impl Random {
-    /// The stream of a seed, whose bits are spread by splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
+    /// Creates the stream of a seed, whose bits are spread by splitmix64 (Steele, Lea and Flood,
+    /// OOPSLA 2014).
     pub fn new(seed: u64) -> Random {
         const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
         let mut state = seed.wrapping_mul(STEP) ^ 0xD1B5_4A32_D192_ED03;
@@ -25,7 +26,7 @@ impl Random {
         Random(Xoshiro256StarStar::from_seed(bytes))
     }
 
-    /// Uniform between 0 and 1, never either.
+    /// Uniform between 0 and 1, both excluded.
     pub fn uniform(&mut self) -> f64 {
         ((self.0.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
@@ -46,12 +47,12 @@ impl Random {
     }
 }
 
-/// What moves the points of a series in which nothing changes.
+/// Noise of a series in which nothing changes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Noise {
     /// Normal.
     Normal,
-    /// A floor and a long tail upwards.
+    /// A lower bound and a long upper tail.
     Lognormal,
     /// Student's t with two degrees of freedom: no variance.
     Student2,
@@ -65,19 +66,19 @@ pub enum Noise {
     ThreeMachines,
     /// A slope of 5 % over the whole series.
     Drift,
-    /// Two layouts, exchanged before one point in 20.
+    /// Two layouts, switched before one point in 20.
     Sticky,
     /// A figure of two digits, so that most values are tied.
     Ties,
-    /// Normal, and a third as large from the middle on.
+    /// Normal, with a third of the deviation from the middle on.
     Calming,
     /// Another machine from the middle on, 12 % slower.
     MachineSwap,
 }
 
-/// `count` points of noise of about this deviation.
+/// Generates `count` points of noise of about this deviation.
 pub fn course(noise: Noise, count: usize, deviation: f64, random: &mut Random) -> Vec<Point> {
-    // Drawn for every kind, so that kinds of one seed share their normal numbers.
+    // Drawn for every kind, so that kinds with the same seed share their normal numbers.
     let (mut level, mut is_slow) = (random.normal(), false);
     let one = |index: usize| {
         let mut machine = 0;
@@ -136,7 +137,7 @@ pub fn course(noise: Noise, count: usize, deviation: f64, random: &mut Random) -
     (0..count).map(one).collect()
 }
 
-/// The course with all points from `at` on larger by `change`, such as 0.05.
+/// Scales all points from `at` on by 1 + `change`.
 pub fn with_step(mut course: Vec<Point>, at: usize, change: f64) -> Vec<Point> {
     course[at..]
         .iter_mut()

@@ -1,6 +1,6 @@
-//! A step at point 100: in how many series it is suspected and found, so many points later.
+//! A step at point 100: in how many series it is suspected and found, by number of points after it.
 //!
-//! Decides what counts as right: a place within five points. Start at [`study`].
+//! A place within five points counts as correct. Start at [`study`].
 
 use super::check::{Check, average, head, percent, row};
 use super::noise::{Noise, Random, course, with_step};
@@ -12,7 +12,8 @@ const POINTS: usize = 200;
 /// Numbers of points after the step.
 const AFTER: [usize; 6] = [4, 8, 12, 20, 40, 100];
 
-/// A step in some noise, and the percentages of the reference implementation, on 1000 series with other seeds.
+/// A step in some noise, with the percentages of the reference implementation on 1000 series with
+/// other seeds.
 struct Cell {
     name: &'static str,
     noise: Noise,
@@ -54,17 +55,17 @@ const CELLS: [Cell; 10] = [
     cell("3 machines 3 %, 5 %", Noise::ThreeMachines, 0.03, 0.05, [5.0, 61.0, 84.0, 95.0, 97.0, 97.0], [0.0, 1.0, 26.0, 81.0, 95.0, 96.0]),
 ];
 
-/// Most that a percentage may differ from the reference, in points.
+/// Maximum difference of a percentage from the reference, in points.
 const TOLERANCE: f64 = 6.0;
 
-/// What was said of one series.
+/// Result for one series.
 struct Said {
-    /// Points after the step when it was suspected and found in the right place.
+    /// Points after the step when it was suspected and found in the correct place.
     suspected: Option<usize>,
     found: Option<usize>,
     ratio: Option<f64>,
     is_covered: bool,
-    /// Whether a change was found in a wrong place.
+    /// Whether a change was found in another place.
     elsewhere: bool,
 }
 
@@ -149,7 +150,7 @@ fn said(cell: &Cell, repetitions: u64, seed: u64) -> Vec<Said> {
     })
 }
 
-/// A step of the size that a clean series promises to show, and how often it does.
+/// Simulates a step of the size that a clean series claims to show, and counts how often it does.
 fn visible(check: &mut Check, repetitions: u64) {
     head(
         "A step of the smallest size that 100 points promise to show in about 80 % of cases: suspected within 12 points, %",
@@ -180,7 +181,7 @@ fn visible(check: &mut Check, repetitions: u64) {
     }
 }
 
-/// The size that one series promises to show, and whether it does.
+/// The size that one series claims to show, and whether it does.
 fn shown(noise: Noise, after: usize, seed: u64) -> Option<(f64, bool)> {
     let clean = course(noise, STEP_AT + after, 0.02, &mut Random::new(seed));
     let before = Series::new(&clean[..STEP_AT]).ok()?;

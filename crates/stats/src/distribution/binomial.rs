@@ -1,7 +1,7 @@
 //! The binomial distribution: how many of `trials` independent events happen.
 //!
-//! Decides tail areas and quantiles by summing exact terms, so it is meant for counts up to some
-//! ten thousands. It must not know what is counted. Start at [`cdf`].
+//! Computes tail areas and quantiles by summing exact terms, so it is meant for counts up to some
+//! ten thousands. Start at [`cdf`].
 
 /// Probability that at most `count` of `trials` events of probability `share` happen.
 ///
@@ -16,7 +16,7 @@ pub fn cdf(count: u64, trials: u64, share: f64) -> f64 {
     if share == 1.0 {
         return 0.0;
     }
-    // The sum runs over the shorter tail, so that small probabilities keep their relative accuracy.
+    // Sums the shorter tail, so that small probabilities keep their relative accuracy.
     if (count as f64) < trials as f64 * share {
         lower_tail(count, trials, share)
     } else {
@@ -26,7 +26,7 @@ pub fn cdf(count: u64, trials: u64, share: f64) -> f64 {
 
 /// Probability that more than `count` of `trials` events of probability `share` happen.
 ///
-/// The events that do not happen are counted instead: they are binomial as well.
+/// Counts the events that do not happen instead: they are binomial as well.
 pub fn upper_tail(count: u64, trials: u64, share: f64) -> f64 {
     if count >= trials {
         0.0
@@ -39,7 +39,7 @@ pub fn upper_tail(count: u64, trials: u64, share: f64) -> f64 {
 ///
 /// Arguments outside 0..=1 give 0.
 pub fn quantile(p: f64, trials: u64, share: f64) -> u64 {
-    // R's allowance for rounding, so that a p that is itself a value of the function is met.
+    // R's allowance for rounding, for a p that is itself a value of the cdf.
     let target = p * (1.0 - 64.0 * f64::EPSILON);
     let (mut low, mut high) = (0, trials);
     while low < high {
@@ -53,10 +53,10 @@ pub fn quantile(p: f64, trials: u64, share: f64) -> u64 {
     low
 }
 
-/// The share of all terms that lies at or below `count`, which is below the mean.
+/// Fraction of all terms at or below `count`, which is below the mean.
 ///
-/// Terms are taken relative to the largest one and divided by their sum: the ratios of neighbours are
-/// exact, whereas logarithms of factorials lose digits to cancellation in thousands of trials.
+/// Terms are taken relative to the largest one and divided by their sum: the ratios of neighbors
+/// are exact, whereas logarithms of factorials lose digits to cancellation in thousands of trials.
 fn lower_tail(count: u64, trials: u64, share: f64) -> f64 {
     let peak = (((trials + 1) as f64 * share) as u64).min(trials);
     let odds = share / (1.0 - share);
@@ -83,7 +83,7 @@ fn lower_tail(count: u64, trials: u64, share: f64) -> f64 {
     tail / (tail + between + above)
 }
 
-/// Whether a term, and with it all smaller ones beyond, no longer changes the sum.
+/// Returns whether a term, and with it all smaller ones beyond, no longer changes the sum.
 fn is_negligible(term: f64, sum: f64) -> bool {
     term < sum * f64::EPSILON * 1e-6
 }

@@ -1,5 +1,5 @@
-//! The distributions of mean squares: chi-squared for whole degrees of freedom, whose tail is a finite sum, and Fisher's F, the
-//! ratio of two independent ones, for real degrees of freedom.
+//! The distributions of mean squares: chi-squared for integer degrees of freedom, whose tail is a
+//! finite sum, and Fisher's F, the ratio of two independent ones, for real degrees of freedom.
 
 use super::{decreasing_root, student_t::continued_fraction};
 

@@ -1,23 +1,23 @@
 //! Distribution functions that equal R's to 1e-11 relative in both tails.
 //!
-//! Decides nothing; the tests and intervals elsewhere ask it for tail areas and quantiles. It must
-//! not know any test. Own code, because `statrs` 0.19 misses R's values in the tenth digit or
-//! earlier (see `docs/why/statistics.md`). Start at [`student_t`].
+//! Provide tail areas and quantiles for the tests and intervals, and depend on neither. Own code,
+//! because `statrs` 0.19 differs from R's values in the tenth digit or earlier (see
+//! `docs/why/derivations.md`, "Other tests"). Start at [`student_t`].
 
 pub mod binomial;
 pub mod mean_squares;
 pub mod normal;
 pub mod student_t;
 
-// One-dimensional root search shared by the quantile functions and the sequential limits.
+// One-dimensional root search, shared by the quantile functions and the sequential limits.
 
-/// The place where a decreasing function crosses zero, searched from the bracket `low..high`.
+/// Finds the zero of a decreasing function, starting from the bracket `low..high`.
 ///
-/// The bracket is widened upwards until the function is no longer positive there. Bisection rather
-/// than Newton: it cannot leave the bracket, and the callers are not in a hurry.
+/// Widens the bracket upwards until the function is no longer positive there. Bisection rather than
+/// Newton: it cannot leave the bracket, and the callers are not time-critical.
 pub(crate) fn decreasing_root(low: f64, high: f64, f: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (low, high);
-    // 1100 doublings exhaust the range of the type, so the loop ends.
+    // 1100 doublings exhaust the range of f64, so the loop ends.
     for _ in 0..1100 {
         if f(high) <= 0.0 {
             break;
@@ -25,7 +25,7 @@ pub(crate) fn decreasing_root(low: f64, high: f64, f: impl Fn(f64) -> f64) -> f6
         low = high;
         high *= 2.0;
     }
-    // Bisection halves the bracket until its ends are neighbouring numbers.
+    // Bisection halves the bracket until its ends are adjacent numbers.
     for _ in 0..200 {
         let middle = low + 0.5 * (high - low);
         if middle <= low || middle >= high {

@@ -1,7 +1,6 @@
-//! The standard normal distribution.
+//! The standard normal distribution: tail areas to z values and back.
 //!
-//! Decides how tail areas become z values and back. It must not know any test. Start at
-//! [`upper_tail`]; everything else is derived from it.
+//! Start at [`upper_tail`]; everything else is derived from it.
 
 use std::f64::consts::{PI, SQRT_2};
 
@@ -44,7 +43,8 @@ pub fn upper_quantile(tail: f64) -> f64 {
     upper_quantile_near(tail, start(tail), 1e-15)
 }
 
-/// The z that is exceeded with probability `tail`, to a relative error of about `precision`, from a z nearby.
+/// The z that is exceeded with probability `tail`, to a relative error of about `precision`,
+/// starting from a nearby z.
 pub(crate) fn upper_quantile_near(tail: f64, mut z: f64, precision: f64) -> f64 {
     // Newton's method on the logarithm of the tail area: the function is concave and nearly
     // quadratic in z, so a start anywhere near the answer converges in a handful of steps.

@@ -1,13 +1,12 @@
-//! Student's t distribution for real degrees of freedom.
+//! Student's t distribution for real degrees of freedom: tail areas to t values and back.
 //!
-//! Decides how tail areas become t values and back. It must not know any test. Start at
-//! [`two_sided`]; the quantile is its inverse.
+//! Start at [`two_sided`]; the quantile is its inverse.
 
 use super::{decreasing_root, normal};
 use std::f64::consts::{PI, SQRT_2};
 
-/// Above this the expansion about the normal distribution is exact to the last digits, while the
-/// continued fraction loses one more digit with every tenfold: it sees only 1 - t^2 / df.
+/// Above this, the expansion about the normal distribution is exact to the last digits, while the
+/// continued fraction loses one more digit with every power of ten: it works with 1 - t^2 / df.
 const MANY_DEGREES: f64 = 10_000.0;
 
 /// Probability that |T| exceeds |t| with `df` degrees of freedom; NaN when `df` is not positive.
@@ -55,9 +54,9 @@ pub fn upper_quantile(tail: f64, df: f64) -> f64 {
 
 /// The t with P(|T| > t) = `outer`, at most 0.5.
 ///
-/// Newton's method on the logarithm of the area, which is nearly straight in the tail; a step that
-/// leaves the bracket known so far is replaced by halving it. A table of thousands of comparisons
-/// asks for three quantiles in each row, and this takes 2 or 3 evaluations where bisection takes 55.
+/// Newton's method on the logarithm of the area, which is nearly linear in the tail; a step that
+/// leaves the current bracket is replaced by bisection. A table of thousands of comparisons needs
+/// three quantiles per row, and this takes 2 or 3 evaluations where bisection takes 55.
 fn tail_quantile(outer: f64, df: f64) -> f64 {
     let target = outer.ln();
     let ln_beta = ln_beta_half(0.5 * df);
@@ -88,7 +87,7 @@ fn tail_quantile(outer: f64, df: f64) -> f64 {
     decreasing_root(0.0, 1.0, |t| areas(t, df).0 - outer)
 }
 
-/// A first guess of the quantile: the expansion about that of the normal distribution (Abramowitz
+/// Initial guess of the quantile: the expansion about that of the normal distribution (Abramowitz
 /// and Stegun 26.7.5), which is close from about 3 degrees of freedom on.
 fn guess(tail: f64, df: f64) -> f64 {
     let z = normal::upper_quantile(tail);
@@ -106,7 +105,7 @@ fn areas(t: f64, df: f64) -> (f64, f64) {
     areas_with(t, df, ln_beta_half(0.5 * df))
 }
 
-/// The same, with ln B(df/2, 1/2) known already.
+/// Like [`areas`], with ln B(df/2, 1/2) given.
 fn areas_with(t: f64, df: f64, ln_beta: f64) -> (f64, f64) {
     if t == 0.0 {
         return (1.0, 0.0);
@@ -171,7 +170,7 @@ pub(super) fn continued_fraction(a: f64, b: f64, x: f64) -> f64 {
     let mut c = 1.0;
     let mut d = 1.0 / away_from_zero(1.0 - (a + b) * x / (a + 1.0));
     let mut result = d;
-    // About sqrt(a) turns are needed, a few hundred at most.
+    // Takes about sqrt(a) iterations, a few hundred at most.
     for turn in 1..10_000 {
         let m = f64::from(turn);
         let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));

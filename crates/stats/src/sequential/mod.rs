@@ -1,8 +1,9 @@
 //! Sequential designs: when a comparison may stop measuring, and what it may then claim.
 //!
-//! Decides the limits of each look so that all looks together reject equal sides with the wanted
-//! probability, and applies them to blocked observations. It must not measure or schedule anything.
-//! Start at [`Design`], then [`decide`]; for many comparisons at once, [`RepeatedP`] and [`Family`].
+//! Computes the limits of each look so that all looks together reject equal sides with the
+//! requested probability, and applies them to blocked observations. Measures and schedules nothing.
+//! Start at [`Design`], then [`decide`]; for many comparisons at once, [`RepeatedP`] and
+//! [`Family`].
 
 mod family;
 
@@ -14,20 +15,21 @@ use crate::test::stratified::{Observation, StratifiedError, stratified_rank};
 use std::fmt;
 use std::sync::LazyLock;
 
-// A design: the looks, and how much error each may spend. The limits follow from the spending function
-// alpha t^rho of Kim and DeMets (Biometrika 74, 1987).
+// A design: the looks, and how much error each may spend. The limits follow from the spending
+// function alpha t^rho of Kim and DeMets (Biometrika 74, 1987).
 
-/// Looks of the default design in runs per side: blocks of four make every one of them whole.
+/// Looks of the default design in runs per side. In blocks of four, every look ends with a whole
+/// block.
 const DEFAULT_LOOKS: [usize; 5] = [8, 14, 20, 26, 32];
-/// Share of comparisons of equal sides that may be called different.
+/// Accepted fraction of comparisons of equal sides that are called different.
 const DEFAULT_ALPHA: f64 = 0.05;
-/// Between the hasty Pocock (1) and the late O'Brien-Fleming (3).
+/// Between Pocock's early stopping (1) and O'Brien and Fleming's late stopping (3).
 const DEFAULT_RHO: f64 = 2.0;
 
-/// One moment at which the test may stop the measuring.
+/// One point at which the test may stop measuring.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
-    /// Place among the looks, from 0.
+    /// Index among the looks, from 0.
     pub index: usize,
     /// Runs per side at this look.
     pub n: usize,
@@ -41,16 +43,17 @@ pub struct Look {
     pub is_last: bool,
 }
 
-/// A plan of looks that keeps the probability of a false rejection over all of them.
+/// A schedule of looks that controls the probability of a false rejection over all of them.
 ///
-/// The plan must be fixed before the first run: looks moved after seeing data are worth nothing.
+/// It must be fixed before the first run: looks that are moved after seeing data void the
+/// guarantee.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Design {
     looks: Vec<Look>,
     alpha: f64,
 }
 
-/// Why a design cannot be made.
+/// Why a design is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DesignError {
     /// The looks are empty, begin with 0 or do not increase.
@@ -74,11 +77,12 @@ impl fmt::Display for DesignError {
 impl std::error::Error for DesignError {}
 
 impl Design {
-    /// A design with the given looks (runs per side), spending alpha (n / last)^rho by look n.
+    /// Creates a design with the given looks (runs per side), spending alpha (n / last)^rho by look
+    /// n.
     ///
     /// # Panics
     ///
-    /// Where [`Design::try_new`] gives an error. Use that one for what a user typed.
+    /// If [`Design::try_new`] fails. Use that one for user input.
     pub fn new(looks: &[usize], alpha: f64, rho: f64) -> Design {
         match Design::try_new(looks, alpha, rho) {
             Ok(design) => design,
@@ -86,7 +90,7 @@ impl Design {
         }
     }
 
-    /// As [`Design::new`], for looks that may not make sense.
+    /// Like [`Design::new`], for looks that may be invalid.
     ///
     /// # Errors
     ///
@@ -119,16 +123,16 @@ impl Design {
         })
     }
 
-    /// A design with one look at `n` runs per side: the ordinary test.
+    /// Creates a design with one look at `n` runs per side: the ordinary test.
     ///
     /// # Panics
     ///
-    /// When `n` is 0 or `alpha` is not between 0 and 1.
+    /// If `n` is 0 or `alpha` is not between 0 and 1.
     pub fn fixed(n: usize, alpha: f64) -> Design {
         Design::new(&[n], alpha, 1.0)
     }
 
-    /// The probability to reject at one of the looks if the sides are equal.
+    /// The probability of rejecting at one of the looks if the sides are equal.
     pub fn alpha(&self) -> f64 {
         self.alpha
     }
@@ -143,7 +147,7 @@ impl Design {
         self.looks.iter().find(|look| look.n == n).copied()
     }
 
-    /// The next look after `n` runs per side; None when the last one has passed.
+    /// The next look after `n` runs per side; `None` after the last one.
     pub fn next_after(&self, n: usize) -> Option<Look> {
         self.looks.iter().find(|look| look.n > n).copied()
     }
@@ -171,11 +175,11 @@ impl Default for Design {
 /// about 1e-7 of a look's probability, a hundredth of the last digit shown.
 const POINTS_PER_DEVIATION: f64 = 20.0;
 
-/// Increments farther than this many standard deviations are left out: they weigh below 1e-18.
+/// Increments farther than this many standard deviations are ignored: their weight is below 1e-18.
 const REACH: f64 = 9.0;
 
-/// The limit of |z| at each look so that by look k the probability to have crossed is
-/// `cumulative[k]` when nothing differs.
+/// The limit of |z| at each look so that by look k the probability of having crossed is
+/// `cumulative[k]` if the sides are equal.
 ///
 /// `times` are the information times, increasing and positive; only their ratios matter.
 pub fn limits_for_spending(times: &[f64], cumulative: &[f64]) -> Vec<f64> {
@@ -184,7 +188,7 @@ pub fn limits_for_spending(times: &[f64], cumulative: &[f64]) -> Vec<f64> {
     let mut limits = Vec::with_capacity(times.len());
     for (&time, &target) in times.iter().zip(cumulative) {
         let increment = target - spent;
-        // 38 standard deviations exhaust what a double can distinguish from zero.
+        // Beyond 38 standard deviations, a double cannot be distinguished from zero.
         let score = decreasing_root(0.0, 38.0 * time.sqrt(), |s| {
             walk.crossing(time, s) - increment
         });
@@ -195,11 +199,11 @@ pub fn limits_for_spending(times: &[f64], cumulative: &[f64]) -> Vec<f64> {
     limits
 }
 
-/// Paths that have not crossed so far: a weighted grid of scores at the last look's time, or a
-/// single certain score of zero before the first.
+/// Paths that have not crossed so far: a weighted grid of scores at the last look's time; before
+/// the first look, the single score zero.
 struct Walk {
     time: f64,
-    /// Score and its share of the probability (density times Simpson weight).
+    /// Score and its part of the probability (density times Simpson weight).
     grid: Vec<(f64, f64)>,
 }
 
@@ -213,7 +217,7 @@ impl Default for Walk {
 }
 
 impl Walk {
-    /// Probability to be still inside before `time` and beyond +-`limit` (a score) at it.
+    /// Probability of staying inside before `time` and being beyond +-`limit` (a score) at it.
     fn crossing(&self, time: f64, limit: f64) -> f64 {
         let deviation = (time - self.time).sqrt();
         let beyond = |score: f64| {
@@ -226,7 +230,7 @@ impl Walk {
             .sum()
     }
 
-    /// Moves on to `time`, keeping the paths within +-`limit`.
+    /// Advances to `time`, keeping the paths within +-`limit`.
     fn step(&mut self, time: f64, limit: f64) {
         let deviation = (time - self.time).sqrt();
         let half = (limit / deviation * POINTS_PER_DEVIATION).ceil().max(10.0) as usize;
@@ -261,12 +265,12 @@ impl Walk {
     }
 }
 
-// What to do at a look, by its limits and the stratified rank test.
+// The decision at a look, by its limits and the stratified rank test.
 
-/// The smallest relative change that matters, unless the user says otherwise: 2 %.
+/// Default of the smallest relative change that matters: 2 %.
 pub const DEFAULT_DELTA: f64 = 0.02;
 
-/// What the data at a look allow.
+/// Decision at a look.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Decision {
     /// The sides differ.
@@ -275,22 +279,22 @@ pub enum Decision {
         p: f64,
         /// Candidate over baseline.
         ratio: f64,
-        /// Repeated interval of the ratio: with the limit of the look, so that it holds in spite
-        /// of the looks before (Jennison and Turnbull, JRSS B 51, 1989).
+        /// Repeated interval of the ratio, with the limit of the look, so that it is valid despite
+        /// earlier looks (Jennison and Turnbull, JRSS B 51, 1989).
         interval: Interval,
     },
     /// The sides differ by less than delta.
     Equivalent,
-    /// Neither; measure on, or, after the last look, admit that it is unclear.
+    /// Neither: measure on or, after the last look, report "unclear".
     GoOn,
 }
 
 /// Decides at `look`, which must be one of the design made before the first run.
 ///
-/// `delta` is the relative change below which sides count as equal, such as 0.02; 0 switches that
-/// stop off. The equivalence stop asks for two one-sided tests at half of the look's limit
-/// (Schuirmann, J. Pharmacokinetics 15, 1987): the candidate lowered by ln(1 + delta) must be below
-/// the baseline, and raised by it, above.
+/// `delta` is the relative change below which sides count as equal, such as 0.02; 0 disables the
+/// equivalence stop. That stop needs two one-sided tests at half of the look's limit (Schuirmann,
+/// J. Pharmacokinetics 15, 1987): the candidate lowered by ln(1 + delta) must be below the
+/// baseline, and raised by it, above.
 ///
 /// # Errors
 ///
@@ -323,7 +327,7 @@ pub fn decide(
 mod tests {
     use super::*;
 
-    /// The probability that |z| crosses `limits` at one of the looks when nothing differs.
+    /// The probability that |z| crosses `limits` at one of the looks if the sides are equal.
     fn probability_to_cross(times: &[f64], limits: &[f64]) -> f64 {
         let mut walk = Walk::default();
         let mut crossed = 0.0;

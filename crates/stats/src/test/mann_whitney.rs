@@ -1,7 +1,7 @@
 //! The Mann-Whitney U test, two-sided, for two groups without blocks.
 //!
-//! Decides which null distribution is used and equals `scipy.stats.mannwhitneyu` where that has the
-//! method. It must not know blocks; values measured in randomised blocks belong to
+//! Chooses the null distribution, and equals `scipy.stats.mannwhitneyu` where that has the method.
+//! Does not know blocks; values measured in randomised blocks belong to
 //! [`stratified`](super::stratified). Start at [`mann_whitney`].
 
 pub use crate::effect::{Magnitude, Shift, cliffs_delta, hodges_lehmann};
@@ -9,7 +9,7 @@ pub use crate::effect::{Magnitude, Shift, cliffs_delta, hodges_lehmann};
 use crate::distribution::normal;
 use crate::test::{mid_ranks, tie_term};
 
-/// scipy takes the exact distribution only while a side has at most this many values.
+/// scipy uses the exact distribution only if a side has at most this many values.
 const LARGEST_EXACT_SIDE: usize = 8;
 
 /// Which null distribution gives the p-value.
@@ -19,7 +19,7 @@ pub enum Method {
     Auto,
     /// The distribution of U without ties, applied to any values (scipy's `exact`).
     Exact,
-    /// All rearrangements of the mid-ranks at hand, so that ties are honoured.
+    /// All rearrangements of the observed mid-ranks, which accounts for ties.
     ExactTies,
     /// The normal approximation with corrections for ties and continuity.
     Asymptotic,
@@ -33,7 +33,7 @@ pub struct MannWhitney {
     /// Two-sided p-value; NaN when a group is empty.
     pub p: f64,
     /// The distribution that was used; never [`Method::Auto`]. An exact method that would be too
-    /// large for the groups at hand gives way to [`Method::Asymptotic`].
+    /// expensive is replaced by [`Method::Asymptotic`].
     pub method: Method,
 }
 
@@ -91,24 +91,24 @@ fn asymptotic(u1: f64, n1: usize, n2: usize, ties: f64) -> f64 {
     let larger = u1.max(pairs - u1);
     let variance = pairs / 12.0 * ((n + 1.0) - ties / (n * (n - 1.0)));
     if variance <= 0.0 {
-        // All values are equal, so nothing speaks against equal sides.
+        // All values are equal, so there is no evidence against equal sides.
         return 1.0;
     }
     let z = (larger - 0.5 * pairs - 0.5) / variance.sqrt();
     (2.0 * normal::upper_tail(z)).min(1.0)
 }
 
-// Exact null distributions of the statistic, with and without ties, while there are not too many
+// Exact null distributions of the statistic, with and without ties, unless there are too many
 // arrangements to count.
 
-/// Most additions that a count may cost; beyond it the normal approximation is accurate to more
-/// digits than a p-value has.
+/// Maximum number of additions for counting; beyond it the normal approximation is accurate to more
+/// digits than a p-value shows.
 const LARGEST_WORK: usize = 200_000_000;
 
 /// Two-sided p-value of `u1` under the distribution without ties: twice the tail, at most 1.
 ///
-/// With ties the larger of the two U statistics is rounded down, as scipy does. None when the
-/// arrangements of the groups cannot be counted in 128 bits.
+/// With ties the larger of the two U statistics is rounded down, as scipy does. `None` when the
+/// number of arrangements exceeds 128 bits.
 fn two_sided(u1: f64, n1: usize, n2: usize) -> Option<f64> {
     let pairs = (n1 * n2) as f64;
     let larger = u1.max(pairs - u1).floor();
@@ -123,7 +123,8 @@ pub(crate) fn lower_tail_quantile(probability: f64, n1: usize, n2: usize) -> Opt
     tails.iter().position(|&tail| tail >= probability)
 }
 
-/// P(U <= 0), P(U <= 1), ... P(U <= `last`) without ties; None when the arrangements cannot be counted.
+/// P(U <= 0), P(U <= 1), ... P(U <= `last`) without ties; `None` when the arrangements cannot be
+/// counted.
 pub(crate) fn lower_tails(last: usize, n1: usize, n2: usize) -> Option<Vec<f64>> {
     let total = arrangements(n1, n2)? as f64;
     let counts = lower_counts(last, n1, n2)?;
@@ -137,7 +138,7 @@ pub(crate) fn lower_tails(last: usize, n1: usize, n2: usize) -> Option<Vec<f64>>
 /// Number of arrangements with U = 0, 1, ... `last`: coefficients of the Gaussian binomial
 /// [n1 + n2, n1]_q, built factor by factor as (1 - q^(large + i)) / (1 - q^i).
 ///
-/// Intermediate coefficients may be negative; arithmetic modulo 2^128 still ends at the true value,
+/// Intermediate coefficients may be negative. Arithmetic modulo 2^128 still ends at the true value,
 /// because that is known to fit.
 fn lower_counts(last: usize, n1: usize, n2: usize) -> Option<Vec<u128>> {
     arrangements(n1, n2)?;
@@ -166,11 +167,11 @@ fn arrangements(n1: usize, n2: usize) -> Option<u128> {
     })
 }
 
-/// Two-sided p-value of a rank sum over all ways to pick `n1` of `ranks`: the share of picks at
-/// least as far from the mean as `rank_sum`. None when counting them would take too long.
+/// Two-sided p-value of a rank sum over all ways to pick `n1` of `ranks`: the fraction of picks at
+/// least as far from the mean as `rank_sum`. `None` when counting them would take too long.
 ///
-/// Ranks are doubled to make mid-ranks whole numbers; then picks are counted by size and sum, one
-/// rank after the other (Streitberg and Roehmel, EDV in Medizin und Biologie 18, 1987).
+/// Ranks are doubled to make mid-ranks integers; then picks are counted by size and sum, one rank
+/// after the other (Streitberg and Roehmel, EDV in Medizin und Biologie 18, 1987).
 fn two_sided_with_ties(ranks: &[f64], n1: usize, rank_sum: f64) -> Option<f64> {
     // The deviation of the other group's rank sum mirrors this one's: count the smaller group.
     let total: f64 = ranks.iter().sum();
@@ -197,10 +198,11 @@ fn two_sided_with_ties(ranks: &[f64], n1: usize, rank_sum: f64) -> Option<f64> {
     Some(extreme / counts.iter().sum::<f64>())
 }
 
-/// P(U1 <= `u`) over all ways to divide the values at hand, so that ties are honoured: U1 counts the pairs in which the
-/// first group's value is the larger, ties one half. NaN when a group is empty.
+/// P(U1 <= `u`) over all ways to divide the given values, which accounts for ties. U1 counts the
+/// pairs in which the first group's value is the larger, ties one half. NaN when a group is empty.
 ///
-/// It takes time in proportion to the square of the number of values times the square of the smaller group; meant for tens.
+/// Takes time proportional to the square of the number of values times the square of the smaller
+/// group; meant for tens.
 pub fn lower_tail_with_ties(x: &[f64], y: &[f64], u: f64) -> f64 {
     if x.is_empty() || y.is_empty() {
         return f64::NAN;
@@ -209,7 +211,7 @@ pub fn lower_tail_with_ties(x: &[f64], y: &[f64], u: f64) -> f64 {
     let doubled: Vec<usize> = ranks.iter().map(|rank| (2.0 * rank) as usize).collect();
     let n1 = x.len();
     let counts = picks_by_sum(&doubled, n1, widest_sum(&doubled, n1));
-    // The rank sum of the first group is its U and the sum of the ranks that it has among itself.
+    // The rank sum of the first group is its U plus the sum of its ranks within itself.
     let last = (2.0 * u) as usize + n1 * (n1 + 1);
     let below: f64 = counts.iter().take(last + 1).sum();
     below / counts.iter().sum::<f64>()
@@ -222,8 +224,8 @@ fn widest_sum(doubled: &[usize], size: usize) -> usize {
     descending[..size].iter().sum()
 }
 
-/// How many picks of `size` elements have each sum; floating point, since only positive counts are
-/// added and the largest that can occur here stays below 1e300.
+/// Counts the picks of `size` elements by their sum. In floating point, since only positive counts
+/// are added and the largest possible one stays below 1e300.
 fn picks_by_sum(doubled: &[usize], size: usize, widest: usize) -> Vec<f64> {
     let width = widest + 1;
     let mut counts = vec![0.0; (size + 1) * width];

@@ -1,9 +1,9 @@
-//! Tests of groups of values, one file each, and the ranks that most of them stand on.
+//! Tests of groups of values, one file each, and the ranks that most of them use.
 //!
-//! A test decides whether groups differ by more than chance allows; it must not decide what to
-//! do about it. Start at [`stratified`], the one for randomised blocks; [`mod@signed_rank`] is for pairs,
-//! [`mod@mann_whitney`] and [`mod@welch`] are for data without blocks, [`fisher_exact`] is for counts, and
-//! [`mod@welch_anova`] is for more than two groups.
+//! A test decides whether groups differ by more than chance allows, not what to do about it. Start
+//! at [`stratified`], the one for randomised blocks; [`mod@signed_rank`] is for pairs,
+//! [`mod@mann_whitney`] and [`mod@welch`] are for data without blocks, [`fisher_exact`] is for
+//! counts, and [`mod@welch_anova`] is for more than two groups.
 
 pub mod mann_whitney;
 pub mod signed_rank;
@@ -17,17 +17,17 @@ pub use stratified::{StratifiedError, StratifiedRank, Tails, stratified_rank};
 pub use welch::{Welch, WelchError, welch};
 pub use welch_anova::{WelchAnova, welch_anova};
 
-/// The two-sided p value of `happened` out of `all` on either side: the probability, given how often it happened in all,
-/// of tables that are as rare as this one or rarer (Fisher, Journal of the Royal Statistical Society 98, 1935). 1 where
-/// it always or never happened.
+/// Two-sided p-value of Fisher's exact test for `happened` out of `all` on either side: the
+/// probability, given the margins, of tables that are as rare as this one or rarer (Fisher, Journal
+/// of the Royal Statistical Society 98, 1935). 1 if the event always or never happened.
 ///
 /// # Panics
-/// If more happened on a side than there is.
+/// If more happened on a side than its total.
 pub fn fisher_exact(happened: [u32; 2], all: [u32; 2]) -> f64 {
     assert!(happened[0] <= all[0] && happened[1] <= all[1]);
     let in_all = happened[0] + happened[1];
     let (fewest, most) = (in_all.saturating_sub(all[1]), in_all.min(all[0]));
-    // Logarithms of the hypergeometric probabilities but for what all have in common, by their ratios.
+    // Logarithms of the hypergeometric probabilities up to a common constant, by their ratios.
     let mut logs = vec![0.0];
     for count in fewest..most {
         let [one, other] = [all[0] - count, in_all - count].map(f64::from);
@@ -38,7 +38,7 @@ pub fn fisher_exact(happened: [u32; 2], all: [u32; 2]) -> f64 {
     let observed = logs[(happened[0] - fewest) as usize];
     let highest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let weight = |log: &f64| (log - highest).exp();
-    // Tables of the same probability differ by rounding, as in R and scipy.
+    // Tables of equal probability may differ by rounding; same tolerance as in R and scipy.
     let as_rare: f64 = logs
         .iter()
         .filter(|log| **log <= observed + 1e-7)
@@ -47,7 +47,7 @@ pub fn fisher_exact(happened: [u32; 2], all: [u32; 2]) -> f64 {
     (as_rare / logs.iter().map(weight).sum::<f64>()).min(1.0)
 }
 
-// Ranks with ties: equal values share the mean of their places.
+// Ranks with ties: equal values share the mean of their ranks.
 
 /// Rank of every value, from 1; equal values get the mean of the ranks they occupy.
 ///
@@ -67,7 +67,7 @@ pub fn mid_ranks(values: &[f64]) -> Vec<f64> {
 
 /// Sum of t^3 - t over the groups of t equal values: 0 without ties.
 ///
-/// It is what ties take away from the variance of a rank sum (Lehmann, Nonparametrics, 1975).
+/// Ties reduce the variance of a rank sum by this term (Lehmann, Nonparametrics, 1975).
 pub fn tie_term(values: &[f64]) -> f64 {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_unstable_by(|&a, &b| values[a].total_cmp(&values[b]));
@@ -79,7 +79,7 @@ pub fn tie_term(values: &[f64]) -> f64 {
         .sum()
 }
 
-/// Maximal runs of equal values in ascending order, each with the place of its first member.
+/// Maximal runs of equal values in ascending order, each with the index of its first member.
 fn runs_of_equals<'a>(
     order: &'a [usize],
     values: &'a [f64],

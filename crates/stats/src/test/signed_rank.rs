@@ -1,22 +1,23 @@
 //! Wilcoxon's signed-rank test of pairs: one value of either side, measured under the same conditions.
 //!
-//! Decides whether the sides differ, by how large a ratio, and which ratios the data do not rule out. Which member of a
-//! pair is the candidate was drawn at random, so that under equal sides every logarithm of a ratio has either sign with
-//! the same probability: the null distribution follows from the drawing and assumes nothing about the noise. It must not
-//! know when to stop measuring. Start at [`signed_rank`].
+//! Decides whether the sides differ, by how large a ratio, and which ratios the data do not rule
+//! out. Which member of a pair is the candidate was drawn at random, so that under equal sides
+//! every log ratio has either sign with the same probability: the null distribution follows from
+//! the randomisation and assumes nothing about the noise. Does not know when to stop measuring.
+//! Start at [`signed_rank`].
 
 use crate::distribution::normal;
 use crate::interval::Interval;
 use crate::test::Tails;
 use std::fmt;
 
-/// Pairs up to which the distribution is counted exactly: 200 take 4 million additions.
+/// Maximum number of pairs for the exact distribution: 200 take 4 million additions.
 const MOST_EXACT: usize = 200;
 
-/// Logarithms this close count as equal: they differ only by the rounding of a shift or of a unit.
+/// Logarithms this close count as equal: they differ only by rounding of a shift or a unit.
 const TIE: f64 = 1e-13;
 
-/// Why the test cannot be done.
+/// Why the test is undefined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignedRankError {
     /// A value of the pair at this index is not a positive finite number, so it has no logarithm.
@@ -41,23 +42,23 @@ impl fmt::Display for SignedRankError {
 
 impl std::error::Error for SignedRankError {}
 
-/// Result of the signed-rank test, which can be asked for the ratio and its intervals.
+/// Result of the signed-rank test, from which ratio and intervals are computed.
 #[derive(Debug, Clone)]
 pub struct SignedRank {
     /// Two-sided p-value: twice the smaller of the two tails, at most 1.
     pub p: f64,
     /// Logarithms of the ratios, candidate over baseline, ascending.
     differences: Vec<f64>,
-    /// Means of all differences taken two by two, each also with itself, ascending: the shifts at which the sum of ranks
-    /// changes (Walsh averages).
+    /// Walsh averages, ascending: the means of all pairs of differences, each also with itself.
+    /// They are the shifts at which the rank sum changes.
     averages: Vec<f64>,
 }
 
 /// Tests whether the two sides of `pairs` differ; each pair is baseline and candidate.
 ///
-/// Differences of zero are left out and equal sizes share their ranks (Wilcoxon, Biometrics Bulletin 1, 1945). The
-/// distribution is exact, with ties as they are, up to 200 pairs, beyond which the normal approximation with a
-/// correction for continuity is taken.
+/// Differences of zero are left out and equal sizes share their ranks (Wilcoxon, Biometrics
+/// Bulletin 1, 1945). The distribution is exact, including ties, up to 200 pairs; beyond that, the
+/// normal approximation with a continuity correction is used.
 ///
 /// # Errors
 ///
@@ -81,8 +82,8 @@ pub fn signed_rank(pairs: &[(f64, f64)]) -> Result<SignedRank, SignedRankError> 
 }
 
 impl SignedRank {
-    /// Typical candidate value over typical baseline value: exp of the Hodges-Lehmann estimate, which is the median of
-    /// the differences' means taken two by two.
+    /// Typical candidate value over typical baseline value: exp of the Hodges-Lehmann estimate,
+    /// which is the median of the Walsh averages.
     pub fn ratio(&self) -> f64 {
         let middle = self.averages.len() / 2;
         let upper = self.averages[middle];
@@ -96,11 +97,12 @@ impl SignedRank {
 
     /// Interval of the ratio: every ratio that this test would not reject at a p-value of at most `p_limit`.
     ///
-    /// Too few pairs cannot reject any ratio: the ends are then 0 and infinite.
+    /// Too few pairs cannot reject any ratio: the ends are then 0 and infinity.
     pub fn interval_at(&self, p_limit: f64) -> Interval {
         let level = 0.5 * p_limit;
         let steps = &self.averages;
-        // Between two neighbouring averages the test is constant. Its tails are monotone from gap to gap.
+        // The test is constant between two adjacent averages, and its tails are monotone from gap
+        // to gap.
         let gap = |index: usize| match (index.checked_sub(1), steps.get(index)) {
             (None, _) => steps[0] - 1.0,
             (Some(before), None) => steps[before] + 1.0,
@@ -136,7 +138,7 @@ fn walsh_averages(values: &[f64]) -> Vec<f64> {
     averages
 }
 
-/// Probabilities of sums of positive ranks at most and at least the observed one.
+/// Probabilities of sums of positive ranks at most and at least as large as the observed one.
 fn tails(differences: &[f64], theta: f64) -> Tails {
     let ranks = signed_ranks(differences, theta);
     let observed = ranks.iter().filter(|(_, is_positive)| *is_positive);
@@ -152,7 +154,8 @@ fn tails(differences: &[f64], theta: f64) -> Tails {
     }
 }
 
-/// Doubled mid-ranks of the sizes of all differences from `theta` but zeros, and whether each is positive.
+/// Doubled mid-ranks of the absolute differences from `theta`, without zeros, and whether each
+/// difference is positive.
 fn signed_ranks(differences: &[f64], theta: f64) -> Vec<(usize, bool)> {
     let mut moved: Vec<f64> = differences.iter().map(|value| value - theta).collect();
     moved.retain(|value| value.abs() > TIE);
@@ -165,7 +168,7 @@ fn signed_ranks(differences: &[f64], theta: f64) -> Vec<(usize, bool)> {
     ranks
 }
 
-/// The probability of each sum of positive ranks when every sign is drawn anew.
+/// Probability of each sum of positive ranks when all signs are random.
 fn distribution(ranks: &[usize]) -> Vec<f64> {
     let mut sums = vec![0.0; ranks.iter().sum::<usize>() + 1];
     sums[0] = 1.0;
@@ -180,7 +183,7 @@ fn distribution(ranks: &[usize]) -> Vec<f64> {
     sums
 }
 
-/// The normal approximation, with half a step of the sum as correction for continuity.
+/// The normal approximation, with half a step of the sum as continuity correction.
 fn approximate(ranks: &[usize], observed: usize) -> Tails {
     let total: usize = ranks.iter().sum();
     let squares: f64 = ranks.iter().map(|&rank| (rank as f64).powi(2)).sum();
@@ -255,8 +258,9 @@ mod tests {
         assert_eq!(error, SignedRankError::NotPositive { index });
     }
 
-    /// Which member of a pair is the candidate was drawn. So of all drawings with these sizes, those whose p is at most some
-    /// value are a share of that value, if that value occurs at all: equal sides are called different as often as promised.
+    /// The candidate of a pair was drawn at random. So over all draws with these sizes, the
+    /// fraction whose p is at most a possible value equals that value: equal sides are called
+    /// different as often as promised.
     #[test]
     fn over_all_exchanges_of_labels_p_values_are_as_frequent_as_they_say() {
         let distinct = [0.011, 0.32, 0.05, 0.2, 0.07, 0.41, 0.13, 0.02, 0.26, 0.6];

@@ -1,7 +1,7 @@
 //! Welch's t-test: two groups with unequal variances (Biometrika 34, 1947).
 //!
-//! Decides when the test is defined, by the rules of R's `t.test`, and gives R's figures. It must
-//! not know stars, percentages or tables. Start at [`welch`].
+//! Follows R's `t.test` in when the test is defined, and gives R's figures. Does not know stars,
+//! percentages or tables. Start at [`welch`].
 
 use crate::describe::{mean, variance};
 use crate::distribution::student_t;
@@ -36,7 +36,7 @@ impl Welch {
 pub enum WelchError {
     /// A side has fewer than 2 values.
     TooFew,
-    /// The values are constant, or nearly so: what varies is rounding.
+    /// The values are constant, or vary only by rounding.
     Constant,
 }
 
@@ -70,7 +70,7 @@ pub fn welch(baseline: &[f64], candidate: &[f64]) -> Result<Welch, WelchError> {
         return Err(WelchError::Constant);
     }
     let freedom = |values: &[f64]| (values.len() - 1) as f64;
-    // The shares are divided by their sum first: the squares of tiny variances would underflow.
+    // Divide by their sum first: the squares of tiny variances would underflow.
     let (a, b) = (a / (a + b), b / (a + b));
     let df = 1.0 / (a * a / freedom(baseline) + b * b / freedom(candidate));
     let t = (mean_candidate - mean_baseline) / standard_error;

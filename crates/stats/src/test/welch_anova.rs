@@ -1,7 +1,7 @@
 //! Welch's analysis of variance: several groups with unequal variances (Biometrika 38, 1951).
 //!
-//! Decides whether the means of two or more groups differ by more than chance allows, and gives the figures of R's
-//! `oneway.test`. It must not know what the groups are. Start at [`welch_anova`].
+//! Decides whether the means of two or more groups differ by more than chance allows, with the
+//! figures of R's `oneway.test`. Does not know what the groups are. Start at [`welch_anova`].
 
 use super::WelchError;
 use crate::describe::{mean, variance};
@@ -10,22 +10,24 @@ use crate::distribution::mean_squares::f_upper_tail;
 /// Result of Welch's analysis of variance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WelchAnova {
-    /// The scatter of the groups' means over what the scatter within groups lets expect.
+    /// Scatter of the groups' means relative to that expected from the scatter within groups.
     pub f: f64,
-    /// Degrees of freedom between groups: groups less one.
+    /// Degrees of freedom between groups: number of groups minus one.
     pub between_df: f64,
     /// Degrees of freedom within groups (Welch), not rounded.
     pub within_df: f64,
-    /// The probability of such an F or a larger one where the means are equal.
+    /// Probability of an F this large or larger if the means are equal.
     pub p: f64,
 }
 
-/// Tests whether the means of groups differ. With two groups it is [`welch()`](super::welch()), F being its t squared.
+/// Tests whether the means of groups differ. For two groups this is [`welch()`](super::welch()),
+/// with F = t².
 ///
 /// # Errors
 ///
-/// [`WelchError::TooFew`] below two groups, or two values in one; [`WelchError::Constant`] where the standard error of a
-/// group's mean is below 10 machine epsilons of it, the rule of R's `t.test`: such a group would have all the weight.
+/// [`WelchError::TooFew`] below two groups, or with fewer than two values in one;
+/// [`WelchError::Constant`] if the standard error of a group's mean is below 10 machine epsilons of
+/// it, the rule of R's `t.test`: such a group would have all the weight.
 pub fn welch_anova(groups: &[&[f64]]) -> Result<WelchAnova, WelchError> {
     if groups.len() < 2 || groups.iter().any(|group| group.len() < 2) {
         return Err(WelchError::TooFew);
@@ -42,7 +44,7 @@ pub fn welch_anova(groups: &[&[f64]]) -> Result<WelchAnova, WelchError> {
     if summaries.iter().any(is_constant) {
         return Err(WelchError::Constant);
     }
-    // Only the ratios of weights matter, and the reciprocals of tiny variances would overflow.
+    // Only the ratios of weights matter; the reciprocals of tiny variances would overflow.
     let smallest = (summaries.iter()).map(|(_, squared_error, _)| *squared_error);
     let smallest = smallest.fold(f64::INFINITY, f64::min);
     let weight = |squared_error: f64| smallest / squared_error;

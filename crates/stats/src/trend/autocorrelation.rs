@@ -1,37 +1,37 @@
-//! What dependence between neighbouring points costs.
+//! Correction for dependence between adjacent points.
 //!
-//! Decides by how much the variance of a level's mean exceeds that of independent points. It must not know evidence. Two
-//! estimates of the correlation, of which the smaller counts: that from differences is blinded by many steps, that from
-//! residuals by steps not seen yet. Start at [`inflation`].
+//! Estimates how much the variance of a level's mean exceeds that of independent points. Does not
+//! know evidence. Of two estimates of the correlation the smaller one counts: many steps bias the
+//! one from differences, undetected steps the one from residuals. Start at [`inflation`].
 
 use super::series::Series;
 use crate::describe::{NORMAL_CONSISTENCY, mean, median};
 
-/// Points that are looked back at.
+/// Number of past points used.
 const WINDOW: usize = 256;
-/// Differences and residuals beyond so many robust deviations are clipped there.
+/// Differences and residuals are clipped at this many robust deviations.
 const CLIP: f64 = 2.5;
-/// Largest correlation that is corrected for; beyond it steps and noise are the same thing.
+/// Largest correlation corrected for; beyond it, steps and noise are indistinguishable.
 const LARGEST: f64 = 0.8;
 /// Estimates are shrunk by n / (n + 20).
 const SHRINK: f64 = 20.0;
-/// A machine gives differences from so many points on, and a level residuals.
+/// Minimum points of a machine for differences, and of a level for residuals.
 const FEWEST_POINTS: usize = 12;
 const FEWEST_OF_LEVEL: usize = 4;
-/// With fewer pairs of differences, or residuals, nothing is estimated.
+/// Minimum pairs of differences, and residuals, for an estimate.
 const FEWEST_PAIRS: usize = 10;
 const FEWEST_RESIDUALS: usize = 16;
 
-/// The factor by which dependence multiplies the variance of a level's mean: (1 + phi) / (1 - phi), where phi is the
-/// correlation of neighbours among the last 256 of the first `end` points. `borders` are the changes so far, with the one
-/// in question.
+/// The factor by which dependence multiplies the variance of a level's mean: (1 + phi) / (1 - phi),
+/// where phi is the correlation of adjacent points among the last 256 of the first `end`. `borders`
+/// are the changes so far, including the one in question.
 pub(super) fn inflation(series: &Series, borders: &[usize], end: usize) -> f64 {
     let phi = of_differences(series, end).min(of_residuals(series, borders, end));
     (1.0 + phi) / (1.0 - phi)
 }
 
-/// From clipped differences, which steps hardly touch: 1 + 2 sum d d' / sum d^2
-/// (idea: Tecuapetla-Gomez and Munk, Scandinavian Journal of Statistics 44, 2017).
+/// Estimate from clipped differences, which steps hardly affect: 1 + 2 sum d d' / sum d^2 (idea:
+/// Tecuapetla-Gomez and Munk, Scandinavian Journal of Statistics 44, 2017).
 fn of_differences(series: &Series, end: usize) -> f64 {
     let (mut products, mut squares, mut pairs) = (0.0, 0.0, 0);
     for values in series.each_machine(end.saturating_sub(WINDOW)..end) {
@@ -54,7 +54,8 @@ fn of_differences(series: &Series, end: usize) -> f64 {
     shrunk(1.0 + 2.0 * products / squares, pairs)
 }
 
-/// From residuals about the median of each level and machine; each costs Kendall's bias (Biometrika 41, 1954).
+/// Estimate from residuals about the median of each level and machine, corrected for Kendall's bias
+/// (Biometrika 41, 1954).
 fn of_residuals(series: &Series, borders: &[usize], end: usize) -> f64 {
     let start = end.saturating_sub(WINDOW);
     let inside = borders.iter().copied().filter(|&at| start < at && at < end);
@@ -93,7 +94,7 @@ fn of_residuals(series: &Series, borders: &[usize], end: usize) -> f64 {
     )
 }
 
-/// Values no farther from zero than 2.5 robust deviations; None when more than half are zero.
+/// Clips values at 2.5 robust deviations from zero; `None` when more than half are zero.
 fn clip(values: &[f64]) -> Option<Vec<f64>> {
     let sizes: Vec<f64> = values.iter().map(|value| value.abs()).collect();
     let limit = CLIP * NORMAL_CONSISTENCY * median(&sizes);
@@ -115,7 +116,8 @@ mod tests {
     use super::super::series::Point;
     use super::*;
 
-    /// Autoregression on sums of uniform numbers, of two machines in turn if wanted, with a step at 100.
+    /// Autoregressive sums of uniform numbers, from two machines alternating if requested, with a
+    /// step at 100.
     fn series(seed: u64, correlation: f64, step: f64, machines: u32) -> Series {
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mut uniform = || {
@@ -142,7 +144,7 @@ mod tests {
         Series::new(&points).unwrap_or_default()
     }
 
-    /// Mean cost of twenty series.
+    /// Mean inflation over twenty series.
     fn cost(correlation: f64, step: f64, machines: u32, borders: &[usize]) -> f64 {
         let of = |seed| inflation(&series(seed, correlation, step, machines), borders, 200);
         (1..=20).map(of).sum::<f64>() / 20.0
@@ -152,7 +154,7 @@ mod tests {
     fn independent_points_cost_little_and_dependent_ones_nearly_what_they_should() {
         let independent = cost(0.0, 0.0, 1, &[]);
         assert!(independent < 1.15, "{independent}");
-        // (1 + .6) / (1 - .6) = 4, less what shrinking and the smaller of two estimates take.
+        // (1 + .6) / (1 - .6) = 4, less the effect of shrinking and of taking the smaller estimate.
         let dependent = cost(0.6, 0.0, 1, &[]);
         assert!((2.4..4.0).contains(&dependent), "{dependent}");
         assert_eq!(inflation(&series(1, 0.6, 0.0, 1), &[], 11), 1.0);

@@ -1,7 +1,7 @@
-//! What a walk keeps for the next look, which may be that of another process: where its borders were placed and how they were
-//! described, and all of it as bytes.
+//! Serialization of a walk, so that another process can continue it: where its borders were placed,
+//! how they were described, and the walk as bytes.
 //!
-//! Decides when something that was found earlier still holds; it must not find anything itself. Start at [`Walk::to_bytes`].
+//! Decides whether cached results are still valid; computes none. Start at [`Walk::to_bytes`].
 
 use super::known::Known;
 use super::series::Series;
@@ -9,19 +9,20 @@ use super::shape::{Shape, Size};
 use super::walk::{Border, Walk};
 use crate::interval::Interval;
 
-/// Raised whenever the search changes: what another version has kept is walked again.
+/// Incremented whenever the search changes: a walk cached by another version is recomputed.
 const VERSION: u64 = 1;
 
 impl Walk {
-    /// Everything that is needed to go on behind these points, which the walk has seen: little-endian words of eight bytes, namely
-    /// a version, the number of points, their digest, where the walk stands, and three lists, each after its length: borders,
-    /// places and looks.
+    /// Serializes what is needed to continue after these points, all of which the walk has seen:
+    /// little-endian words of eight bytes, namely a version, the number of points, their digest,
+    /// the state of the walk, and three lists, each preceded by its length: borders, places and
+    /// looks.
     pub fn to_bytes(&self, series: &Series) -> Vec<u8> {
         let seen = series.len();
         let mut words = vec![VERSION, seen as u64, series.digest(seen)];
         words.extend([self.next, self.front, self.raised, self.borders.len()].map(|n| n as u64));
         for Border { at, seen, found, z } in &self.borders {
-            // No border is found with the first point.
+            // No border is found at the first point, so 0 means "not found".
             words.extend([*at, *seen, found.unwrap_or(0)].map(|n| n as u64));
             words.push(z.to_bits());
         }
@@ -39,7 +40,8 @@ impl Walk {
         words.into_iter().flat_map(u64::to_le_bytes).collect()
     }
 
-    /// The walk that was kept, if it is one of this version and all that it has seen is the beginning of `series`.
+    /// Restores a walk, if it has this version and `series` starts with the points that it has
+    /// seen.
     pub fn from_bytes(bytes: &[u8], series: &Series) -> Option<Walk> {
         let (words, []) = bytes.as_chunks() else {
             return None;
@@ -87,7 +89,7 @@ impl Walk {
     }
 }
 
-/// Words, read one after another.
+/// Reads words one after another.
 struct Words<'a>(std::slice::Iter<'a, [u8; 8]>);
 
 impl Words<'_> {

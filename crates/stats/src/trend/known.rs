@@ -1,18 +1,19 @@
-//! What a walk found out earlier and need not look for again. Start at [`Found::get`].
+//! Cache of what a walk computed earlier. Start at [`Found::get`].
 
 use super::shape::{Shape, Size};
 use std::ops::Range;
 
-/// What was found out of stretches of a series that only grows, so that it holds as long as it is about the same stretch.
+/// Results about stretches of a series that only grows, so that they stay valid for the same
+/// stretch.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Known {
-    /// Where the border of a stretch lies.
+    /// Place of the border in a stretch.
     pub places: Found<usize>,
-    /// What a border looks like.
+    /// Shape and size of a border.
     pub looks: Found<(Shape, Size)>,
 }
 
-/// Findings by the stretch of points that they are about, and the border in it.
+/// Results keyed by stretch of points and the border in it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Found<T> {
     earlier: Vec<(Range<usize>, usize, T)>,
@@ -29,12 +30,12 @@ impl<T> Default for Found<T> {
 }
 
 impl<T: Copy> Found<T> {
-    /// Begins another look: what it does not ask for is forgotten after it.
+    /// Starts another pass: entries that it does not request are dropped after it.
     pub fn begin(&mut self) {
         self.earlier = std::mem::take(&mut self.now);
     }
 
-    /// What is known of a border in a stretch, or what `find` says.
+    /// Returns the cached result for a border in a stretch, or computes it with `find`.
     pub fn get(&mut self, stretch: Range<usize>, at: usize, find: impl FnOnce() -> T) -> T {
         let mut known = self.earlier.iter().chain(&self.now);
         let known = known.find(|(range, border, _)| *range == stretch && *border == at);
@@ -43,12 +44,12 @@ impl<T: Copy> Found<T> {
         found
     }
 
-    /// What the last look found.
+    /// The entries of the last pass.
     pub fn iter(&self) -> impl Iterator<Item = &(Range<usize>, usize, T)> {
         self.now.iter()
     }
 
-    /// Adds what an earlier process found.
+    /// Adds an entry from an earlier process.
     pub fn add(&mut self, stretch: Range<usize>, at: usize, found: T) {
         self.now.push((stretch, at, found));
     }

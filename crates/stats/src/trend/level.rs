@@ -1,7 +1,7 @@
-//! Levels in figures: how much sessions differ beyond their runs, the level with its band, and the newest point.
+//! Statistics of levels: variance between sessions beyond that of their runs, the level with its
+//! band, and the newest point.
 //!
-//! Decides what may be said about a level without searching; what is found here is never an alarm. Start at
-//! [`between_sessions`].
+//! Describes a level without searching; nothing here is an alarm. Start at [`between_sessions`].
 
 use super::series::Series;
 use crate::describe::{NORMAL_CONSISTENCY, mad, mean, median};
@@ -9,20 +9,23 @@ use crate::distribution::normal;
 use crate::effect::Shift;
 use crate::interval::Interval;
 
-/// The logarithm of a point with the uncertainty that its runs leave.
+/// The logarithm of a point with the variance from its runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
     /// Logarithm of the value.
     pub log: f64,
-    /// Variance of that logarithm from the runs of the session; 0 where there was one run and nothing is known.
+    /// Variance of that logarithm, from the runs of the session; 0 if there was one run and it is
+    /// unknown.
     pub variance: f64,
 }
 
-/// The variance between sessions, on the scale of logarithms: what the points of a level vary more than their runs explain.
+/// The variance between sessions, on the log scale: the variance of the points of a level beyond
+/// what their runs explain.
 ///
-/// `groups` are the points of one level and machine each. Method of moments: the squares about a group's mean are expected
-/// to be (k - 1) tau^2 + (1 - 1/k) times the sum of the variances (Hedges and Olkin, Statistical Methods for Meta-Analysis,
-/// 1985, section 9.B). None without a group of two.
+/// Each group holds the points of one level and machine. Method of moments: the sum of squares
+/// about a group's mean has the expectation (k - 1) tau^2 + (1 - 1/k) times the sum of the
+/// variances (Hedges and Olkin, Statistical Methods for Meta-Analysis, 1985, section 9.B). `None`
+/// without a group of two.
 pub fn between_sessions(groups: &[Vec<Measured>]) -> Option<f64> {
     let (mut squares, mut explained, mut free) = (0.0, 0.0, 0.0);
     for group in groups.iter().filter(|group| group.len() > 1) {
@@ -35,8 +38,8 @@ pub fn between_sessions(groups: &[Vec<Measured>]) -> Option<f64> {
     (free > 0.0).then(|| ((squares - explained) / free).max(0.0))
 }
 
-/// The mean of a level on the scale of logarithms and its interval, with weights 1 / (`between` + variance). None when
-/// there is no point, or none with a variance.
+/// The mean of a level on the log scale with its interval, weighted by 1 / (`between` + variance).
+/// `None` when there is no point, or none with a variance.
 pub fn weighted_level(points: &[Measured], between: f64, confidence: f64) -> Option<Shift> {
     let weight = |point: &Measured| (between + point.variance).recip();
     let weights: f64 = points.iter().map(weight).sum();
@@ -56,14 +59,16 @@ pub fn weighted_level(points: &[Measured], between: f64, confidence: f64) -> Opt
     Some(Shift { estimate, interval })
 }
 
-/// Points that the newest one is held against, and how far beyond their median it must be, in robust deviations.
+/// Number of earlier points that the newest is compared with, and its minimum distance from their
+/// median in robust deviations.
 const RECENT: usize = 40;
 const FAR: f64 = 4.0;
 
-/// The newest point over the median of the last 40 of its machine, if it lies beyond all of them and 4 robust deviations
-/// from their median.
+/// The newest point over the median of the last 40 of its machine, if it lies beyond all of them
+/// and beyond 4 robust deviations from their median.
 ///
-/// A hint that is worth measuring again, never an alarm: under heavy-tailed noise 30 in 1000 points are such.
+/// A hint to measure again, never an alarm: under heavy-tailed noise it occurs for 30 in 1000
+/// points.
 pub fn first_beyond(series: &Series) -> Option<f64> {
     let (&machine, earlier) = series.machines().split_last()?;
     let newest = series.logs()[earlier.len()];
@@ -91,7 +96,7 @@ mod tests {
 
     #[test]
     fn sessions_vary_by_what_the_runs_do_not_explain() {
-        // Squares about the means: 2 and 8, of 1 + 2 free; each point explains .5.
+        // Squares about the means: 2 and 8, with 1 + 2 degrees of freedom; each point explains .5.
         let groups = [measured(&[1.0, 3.0], 0.5), measured(&[9.0, 11.0, 7.0], 0.5)];
         let variance = between_sessions(&groups).unwrap();
         assert!((variance - (10.0 / 3.0 - 0.5)).abs() < 1e-12, "{variance}");

@@ -1,9 +1,9 @@
-//! Changes in a course of points: one point a session, looked at after every one of them.
+//! Change detection in a series with one point per session, repeated after every new point.
 //!
-//! Decides where the level of a series changed, how sure that is, and how large the change; it must not know commits,
-//! sessions or names of machines, only their order. Ranks carry the evidence, so that one limit holds whatever the noise
-//! is shaped like, and that limit counts every look at every point. Start at [`search`]; [`Walk`] goes on where the last
-//! look ended.
+//! Finds where the level of a series changed, with the evidence and the size of each change; does
+//! not know commits, sessions or names of machines, only their order. The evidence is rank-based,
+//! so that one limit suits any shape of noise, and that limit accounts for every look at every
+//! point. Start at [`search`]; [`Walk`] continues where the last look ended.
 //!
 //! ```
 //! use speedwell_stats::trend::{Evidence, Point, search};
@@ -41,11 +41,11 @@ use crate::distribution::normal;
 use crate::test::mann_whitney::lower_tails;
 use std::sync::OnceLock;
 
-/// All changes of a course, oldest first; places are indices into `points`.
+/// Finds all changes of a series, oldest first; places are indices into `points`.
 ///
 /// # Errors
 ///
-/// When more than one value in ten has no logarithm.
+/// When more than one value in ten is negative or not finite.
 pub fn search(points: &[Point]) -> Result<Vec<Change>, Unsearchable> {
     let series = Series::new(points)?;
     let mut walk = Walk::default();
@@ -53,15 +53,16 @@ pub fn search(points: &[Point]) -> Result<Vec<Change>, Unsearchable> {
     Ok(walk.changes(&series))
 }
 
-// How much a rank sum says: the normal deviate with the same tail. Three points against ninety-seven reach a tail of 6e-6, for
-// which the normal approximation has 2.9 instead of 4.4.
+// Converts a rank sum to evidence: the normal deviate with the same tail. Three points against
+// ninety-seven reach a tail of 6e-6, for which the normal approximation has 2.9 instead of 4.4.
 
-/// Up to so many points on the smaller side the tail is counted exactly.
+/// Largest smaller side for which the tail is counted exactly.
 const EXACT_SIDE: usize = 10;
 /// Largest side with tables; a stretch has at most twice 256 points.
 const LARGEST_SIDE: usize = 512;
 
-/// Deviates of u = 0, 1, ..., made on first use. Single precision keeps them below 5 MiB and the error below 1e-6.
+/// Deviates of u = 0, 1, ..., computed on first use. Single precision keeps them below 5 MiB and
+/// the error below 1e-6.
 type Deviates = OnceLock<Box<[f32]>>;
 
 static TABLES: [[Deviates; LARGEST_SIDE + 1]; EXACT_SIDE + 1] =
@@ -88,7 +89,7 @@ fn deviation(k: usize, l: usize) -> f64 {
     ((k * l * (k + l + 1)) as f64 / 12.0).sqrt()
 }
 
-/// Nearer to the mean than one deviation the approximation is good enough, and nothing is decided there.
+/// Within one deviation of the mean the approximation is good enough, and nothing is decided there.
 fn deviates(small: usize, large: usize) -> Box<[f32]> {
     let last = (0.5 * (small * large) as f64 - deviation(small, large)).max(0.0) as usize + 1;
     let tails = lower_tails(last, small, large).unwrap_or_default();
@@ -96,7 +97,8 @@ fn deviates(small: usize, large: usize) -> Box<[f32]> {
         .first()
         .map_or(0.0, |&tail| normal::upper_quantile(tail));
     let next = tails.iter().map(|&tail| {
-        // From one u to the next z moves little. Newton's error after a step of 1e-5 is far below single precision.
+        // z changes little from one u to the next. After a step of 1e-5, Newton's error is far
+        // below single precision.
         z = normal::upper_quantile_near(tail, z, 1e-5);
         z as f32
     });

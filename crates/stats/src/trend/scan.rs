@@ -1,16 +1,16 @@
 //! The best border of one stretch of points.
 //!
-//! Decides where the evidence of a change is largest, with machines as strata. It must not know limits or other stretches.
-//! Start at [`Scan::best`].
+//! Finds where the evidence of a change is largest, with machines as strata. Does not know limits
+//! or other stretches. Start at [`Scan::best`].
 
 use super::series::Series;
 use super::{EXACT_SIDE, deviate};
 use std::ops::{Range, RangeInclusive};
 
-/// A border has at least so many points on either side.
+/// Minimum number of points on either side of a border.
 pub(super) const SIDE: usize = 3;
 
-/// No farther than this from a border are points used.
+/// Maximum distance from a border at which points are used.
 pub(super) const LONGEST: usize = 256;
 
 /// The best border of a stretch.
@@ -18,29 +18,30 @@ pub(super) const LONGEST: usize = 256;
 pub(super) struct Best {
     /// The first point after the border.
     pub at: usize,
-    /// Its evidence, not yet divided by what autocorrelation costs.
+    /// Its evidence, before the correction for autocorrelation.
     pub z: f64,
 }
 
-/// Memory for ranks that is used again by the next stretch.
+/// Buffers for ranks, reused between stretches.
 #[derive(Default)]
 pub(super) struct Scan {
-    /// Machine, value and place of every point, in the order of the ranks.
+    /// Machine, value and index of every point, in the order of the ranks.
     order: Vec<(u32, f64, u32)>,
     /// Rank of every point among those of its machine, minus their mean rank.
     deviations: Vec<f64>,
-    /// Points of every machine, in all and left of the border.
+    /// Number of points of every machine, in total and left of the border.
     all: Vec<f64>,
     left: Vec<f64>,
 }
 
 impl Scan {
-    /// The border of `stretch` with the largest evidence, among those `allowed`; None when there is none.
+    /// The border of `stretch` with the largest evidence, among those `allowed`; `None` if there is
+    /// none.
     ///
-    /// Within each machine the points are ranked by themselves, and the sum of the deviations left of the border is the
-    /// statistic: the stratified rank test, with machines as blocks (van Elteren, Bulletin of the International Statistical
-    /// Institute 37, 1960). A machine with all its points on one side adds nothing. With one machine this is U, whose tail
-    /// is counted while a side is small.
+    /// Points are ranked within their machine, and the sum of the deviations left of the border is
+    /// the statistic: the stratified rank test with machines as blocks (van Elteren, Bulletin of
+    /// the International Statistical Institute 37, 1960). A machine with all its points on one side
+    /// adds nothing. With one machine this is U, whose tail is counted exactly if a side is small.
     pub fn best(
         &mut self,
         series: &Series,
@@ -60,7 +61,7 @@ impl Scan {
             sum += self.deviations[k - 1];
             let (machine, l) = (machines[k - 1] as usize, count - k);
             let (all, left) = (self.all[machine], self.left[machine]);
-            // k l (k + l + 1) / 12 of this machine, with one more point on the left.
+            // k l (k + l + 1) / 12 of this machine, after moving one more point to the left.
             twelfths += (all + 1.0) * (all - 2.0 * left - 1.0);
             self.left[machine] = left + 1.0;
             let at = start + k;

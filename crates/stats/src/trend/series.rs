@@ -1,28 +1,29 @@
-//! The points of a series as the search wants them: logarithms in the order of the line.
+//! The points of a series in the form that the search needs: logarithms in the order of the
+//! revisions.
 //!
-//! Decides which points can be searched at all and numbers the machines; it must not search. Start at [`Series`].
+//! Decides which points can be searched, and numbers the machines. Start at [`Series`].
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::Range;
 
-/// What one session says of one case, variant and metric.
+/// The figure of one session for one case, variant and metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
     /// The figure, in the unit of the metric.
     pub value: f64,
-    /// Where it was measured: any number that the same machine always has.
+    /// Where it was measured: a number that is constant for a machine.
     pub machine: u32,
-    /// Place of its revision on the line. Points of one position are never parted.
+    /// Index of its revision on the line. Points of one position are never separated.
     pub position: u32,
 }
 
-/// Too many of the values have no logarithm, so that nothing can be said of the rest.
+/// Too many of the values have no logarithm to search the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unsearchable {
-    /// Values that are zero, negative or infinite, or not a number.
+    /// Number of values that are negative, infinite, or NaN.
     pub left_out: usize,
-    /// All values.
+    /// Number of all values.
     pub points: usize,
 }
 
@@ -31,36 +32,41 @@ impl fmt::Display for Unsearchable {
         let Unsearchable { left_out, points } = self;
         write!(
             f,
-            "{left_out} of {points} values are not positive numbers; a trend is searched when at most one in ten is"
+            "{left_out} of {points} values are negative or not finite; a trend is searched when at most one in ten is"
         )
     }
 }
 
 impl std::error::Error for Unsearchable {}
 
-/// Points in the order of the line, as logarithms; those without one are left out.
+/// The logarithm that stands for zero. It is below that of every positive number (-745), so zero has the lowest rank, and
+/// finite, so differences of logarithms are numbers: that of a change from zero to another value is so large that its ratio
+/// is infinite, that of a change to zero so small that its ratio is 0.
+const LOG_OF_ZERO: f64 = -10_000.0;
+
+/// Points in the order of the revisions, as logarithms; those without one are left out.
 #[derive(Debug, Clone, Default)]
 pub struct Series {
     logs: Vec<f64>,
     machines: Vec<u32>,
     positions: Vec<u32>,
-    /// Where each point lies among those that were given.
+    /// Index of each point among those given.
     places: Vec<usize>,
-    /// What the machines were called by the caller; here they count from 0.
+    /// The caller's numbers of the machines; here they count from 0.
     known: Vec<u32>,
 }
 
 impl Series {
-    /// Takes the points that have a logarithm.
+    /// Takes the points that are zero or have a logarithm.
     ///
     /// # Errors
     ///
-    /// When more than one value in ten has none.
+    /// If more than one value in ten is negative or not finite.
     pub fn new(points: &[Point]) -> Result<Series, Unsearchable> {
         let mut series = Series::default();
         for (place, point) in points.iter().enumerate() {
-            if point.value > 0.0 && point.value.is_finite() {
-                series.logs.push(point.value.ln());
+            if point.value >= 0.0 && point.value.is_finite() {
+                series.logs.push(point.value.ln().max(LOG_OF_ZERO));
                 series.positions.push(point.position);
                 series.places.push(place);
                 let machine = series.number_of(point.machine);
@@ -107,7 +113,7 @@ impl Series {
         }
     }
 
-    /// A number that differs if any of the first `count` points differs in what is searched.
+    /// A hash of what is searched of the first `count` points.
     pub(super) fn digest(&self, count: usize) -> u64 {
         let mut hasher = DefaultHasher::new();
         let points = self.logs.iter().zip(&self.machines).zip(&self.positions);
@@ -131,12 +137,12 @@ impl Series {
         self.known.len()
     }
 
-    /// Where a point lies among those that were given.
+    /// Index of a point among those given.
     pub(super) fn place(&self, index: usize) -> usize {
         self.places[index]
     }
 
-    /// Whether a border may lie before this point: within a position nothing can have changed.
+    /// Whether a border may lie before this point: nothing can have changed within a position.
     pub(super) fn may_part(&self, at: usize) -> bool {
         self.positions[at - 1] != self.positions[at]
     }

@@ -1,6 +1,6 @@
-//! What a change looks like: a step or a slope, how large, and whether the machines at hand can show it at all.
+//! Describes a change: step or slope, its size, and whether the machines can show it at all.
 //!
-//! Decides nothing about whether there is a change. Start at [`size`].
+//! Does not decide whether there is a change. Start at [`size`].
 
 use super::scan::{LONGEST, SIDE};
 use super::series::Series;
@@ -20,11 +20,11 @@ pub enum Shape {
 
 /// Levels with fewer points are not compared with a line.
 const FEWEST_OF_LEVEL: usize = 8;
-/// Residuals are clipped at so many robust deviations, so that a single point decides no shape.
+/// Residuals are clipped at this many robust deviations, so that no single point decides the shape.
 const CLIP: f64 = 3.0;
 
-/// Whether a line through the levels left and right of `at` leaves two variances less than a step does. Both are fitted
-/// with an offset for every machine.
+/// Returns whether a line through the levels left and right of `at` leaves two variances less
+/// unexplained than a step. Both are fitted with an offset for every machine.
 pub(super) fn shape(series: &Series, levels: Range<usize>, at: usize) -> Shape {
     let sides = [levels.start..at, at..levels.end];
     if sides.iter().any(|side| side.len() < FEWEST_OF_LEVEL) {
@@ -72,14 +72,14 @@ pub(super) fn shape(series: &Series, levels: Range<usize>, at: usize) -> Shape {
     }
 }
 
-/// The sum of squares that a regression on `x` with an offset for every machine leaves of `y`.
+/// Residual sum of squares of a regression of `y` on `x` with an offset for every machine.
 fn unexplained(y: &[f64], x: &[f64], machines: &[u32]) -> f64 {
     let (y, x) = (without_offsets(y, machines), without_offsets(x, machines));
     let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     product(&y, &y) - product(&x, &y).powi(2) / product(&x, &x).max(f64::MIN_POSITIVE)
 }
 
-/// Values less the mean of their machine.
+/// Subtracts the mean of each value's machine.
 fn without_offsets(values: &[f64], machines: &[u32]) -> Vec<f64> {
     let count = machines.iter().max().map_or(0, |&last| last as usize + 1);
     let mut groups = vec![Vec::new(); count];
@@ -102,12 +102,13 @@ pub struct Size {
     pub interval: Interval,
 }
 
-/// Points of a side that a size is estimated from, those nearest to the border.
+/// Number of points of a side used to estimate a size, those nearest to the border.
 const SIZED_POINTS: usize = 64;
 const CONFIDENCE: f64 = 0.95;
 
-/// The Hodges-Lehmann shift of every machine with points on both sides, pooled by one over the squared width of its
-/// interval. Machines without a bounded interval count only if none has one, and then alike.
+/// The Hodges-Lehmann shift of every machine with points on both sides, pooled by the inverse
+/// squared width of its interval. Machines without a bounded interval count only if none has one,
+/// and then equally.
 pub(super) fn size(series: &Series, levels: Range<usize>, at: usize) -> Size {
     let left = series.each_machine(levels.start.max(at.saturating_sub(SIZED_POINTS))..at);
     let right = series.each_machine(at..levels.end.min(at + SIZED_POINTS));
@@ -130,14 +131,15 @@ pub(super) fn size(series: &Series, levels: Range<usize>, at: usize) -> Size {
             interval,
         };
     }
-    // Constant figures have an interval without width; this one is below the last digit of a logarithm.
+    // Constant figures have an interval of width zero; this minimum is below the last digit of a
+    // logarithm.
     let weight = |shift: &Shift| shift.interval.half_width().max(1e-12).powi(-2);
     let weights: f64 = bounded.iter().map(|shift| weight(shift)).sum();
     let estimate = bounded
         .iter()
         .map(|shift| weight(shift) / weights * shift.estimate)
         .sum::<f64>();
-    // Distances from the estimate to an end add up as deviations do.
+    // Distances from the estimate to an end combine like standard deviations.
     let distance = |end: fn(&Interval) -> f64| {
         let of = |shift: &&Shift| {
             (weight(shift) / weights * (end(&shift.interval) - shift.estimate)).powi(2)
@@ -154,10 +156,11 @@ pub(super) fn size(series: &Series, levels: Range<usize>, at: usize) -> Size {
     }
 }
 
-/// Where the machine changed with the code, so that nothing can be said there: the first point after the latest border
-/// beyond which more than half of the points of either side are of machines that the other side has none of.
+/// Where the machine changed together with the code, so that the two cannot be separated: the first
+/// point after the latest border beyond which more than half of the points of either side are from
+/// machines that the other side lacks.
 ///
-/// As an index into the points that were given. An older revision measured on the new machine mends it.
+/// As an index into the given points. Measuring an older revision on the new machine resolves it.
 pub fn machine_swap(series: &Series) -> Option<usize> {
     let machines = series.machines();
     let (mut old, mut new) = (

@@ -1,8 +1,9 @@
-//! The walk along a series: every number of points is a look, and every look counts.
+//! Sequential change detection along a series: after every point there is a look, and every look
+//! counts.
 //!
-//! Decides when a border is suspected, found or withdrawn, and where it lies in the end. It must not know how evidence
-//! arises. What it keeps is enough to go on when points are added, also by another process; walking all of them again ends at
-//! the same place. Start at [`Walk::go_on`].
+//! Decides when a border is suspected, found or withdrawn, and its final place. Does not know how
+//! evidence is computed. The state is enough to continue when points are added, also in another
+//! process; starting over gives the same result. Start at [`Walk::go_on`].
 
 use super::autocorrelation::inflation;
 use super::known::Known;
@@ -13,33 +14,36 @@ use crate::describe::{NORMAL_CONSISTENCY, median};
 use crate::distribution::normal;
 use std::ops::RangeInclusive;
 
-/// Evidence of a suspicion, of a finding, and evidence too small to keep a suspicion: chosen by simulation, see
-/// `docs/why/statistics.md`.
+/// Evidence for a suspicion and for a finding, and evidence too small to keep a suspicion: chosen
+/// by simulation, see `crates/stats/benches/trend.md`.
 const SUSPECT: f64 = 3.3;
 const FOUND: f64 = 4.5;
 const WITHDRAWN: f64 = 2.5;
-/// Lengths of the stretches that end at the newest point: round(6 x 2^(j/2)), at most [`LONGEST`]. One of length L is due
-/// whenever the number of points is divisible by L / [`SHARE`].
+/// Lengths of the stretches that end at the newest point: round(6 x 2^(j/2)), at most [`LONGEST`].
+/// One of length L is examined whenever the number of points is divisible by L / [`SHARE`].
 const LENGTHS: [usize; 11] = [6, 8, 12, 17, 24, 34, 48, 68, 96, 136, 192];
 const SHARE: usize = 8;
-/// How far a border may move when it is placed, and when its evidence is looked at again.
+/// Maximum move of a border when it is placed, and when its evidence is reviewed.
 const PLACING: usize = 12;
 const MOVING: usize = 6;
-/// While the new level has no more points, a suspicion may be found or withdrawn; withdrawn only from eight points on.
+/// Up to this many points of the new level, a suspicion may be found or withdrawn; withdrawn only
+/// from eight points on.
 const LAST_REVIEW: usize = 64;
 const FIRST_WITHDRAWAL: usize = 8;
 
-/// Below this number of points no suspicion is possible: a stretch of 17 is the first that reaches 3.3, and due at 18.
+/// Minimum number of points for a suspicion: a stretch of 17 is the first that reaches 3.3, and is
+/// examined at 18.
 pub const FIRST_SUSPICION: usize = 18;
-/// Below this number of points no finding is possible: C(20, 10) arrangements are too few for 4.5.
+/// Minimum number of points for a finding: C(20, 10) arrangements are too few to reach 4.5.
 pub const FIRST_FINDING: usize = 21;
 
-/// How far the evidence of a change goes.
+/// Strength of the evidence for a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evidence {
-    /// Enough to measure again, not to alarm anybody: some seven in 1000 points without a change.
+    /// Enough to measure again, not for an alarm: occurs about seven times in 1000 points without a
+    /// change.
     Suspected,
-    /// Enough in spite of all looks, which `seen` points were needed for.
+    /// Enough despite all looks; the series had `seen` points then.
     Found {
         /// Number of points of the series at that look.
         seen: usize,
@@ -53,19 +57,19 @@ pub struct Change {
     pub before: usize,
     /// Index of the first searchable point after it.
     pub after: usize,
-    /// Number of searchable points with which it was first suspected.
+    /// Number of searchable points when it was first suspected.
     pub seen: usize,
-    /// What may be claimed.
+    /// Strength of the evidence.
     pub evidence: Evidence,
-    /// Evidence at the look that decided: a normal deviate, divided by what autocorrelation costs.
+    /// Evidence at the deciding look: a normal deviate, divided by the cost of autocorrelation.
     pub z: f64,
-    /// Whether the course rather slopes than steps.
+    /// Whether the series slopes rather than steps.
     pub shape: Shape,
-    /// How large; "about", since a border that was searched for shows its change too large.
+    /// Approximate size; biased upwards, because the border was searched for.
     pub size: Size,
 }
 
-/// A border as the walk has left it; places count the points of the series.
+/// State of a border; indices count the points of the series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Border {
     pub at: usize,
@@ -74,10 +78,11 @@ pub(super) struct Border {
     pub z: f64,
 }
 
-/// Where the walk along a series stands.
+/// State of the detection along a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Walk {
-    /// The next number of points to look at, and the largest so far: behind a new border it looks again.
+    /// The next number of points to look at, and the largest so far: after a new border the walk
+    /// looks back.
     pub(super) next: usize,
     pub(super) front: usize,
     pub(super) raised: usize,
@@ -98,7 +103,8 @@ impl Default for Walk {
 }
 
 impl Walk {
-    /// Looks at every number of points up to all of `series`, which begins with what was seen before.
+    /// Looks at every number of points up to all of `series`, which must start with the points seen
+    /// before.
     pub fn go_on(&mut self, series: &Series) {
         let mut scan = Scan::default();
         while self.next <= series.len() {
@@ -117,12 +123,12 @@ impl Walk {
         }
     }
 
-    /// How often a border was suspected, also of those that were withdrawn.
+    /// Number of suspicions raised so far, including withdrawn ones.
     pub fn raised(&self) -> usize {
         self.raised
     }
 
-    /// A border in the newest level that is due to be suspected now.
+    /// Returns a new border in the newest level whose evidence makes it suspect.
     fn suspicion(&self, series: &Series, scan: &mut Scan) -> Option<Border> {
         let (end, level) = (self.next, self.borders.last().map_or(0, |last| last.at));
         let is_due = |length: &usize| end.is_multiple_of((length / SHARE).max(1));
@@ -153,7 +159,7 @@ impl Walk {
         })
     }
 
-    /// The evidence of the newest border grows or falls with the points behind it.
+    /// Reviews the newest border, whose evidence changes with the points after it.
     fn review(&mut self, series: &Series, scan: &mut Scan) {
         let end = self.next;
         let Some((last, earlier)) = self.borders.split_last() else {
@@ -184,7 +190,7 @@ impl Walk {
         }
     }
 
-    /// The number that evidence is divided by when the borders are those so far, and `also`.
+    /// The divisor of the evidence, given the borders so far and `also`.
     fn cost(&self, series: &Series, also: Option<usize>) -> f64 {
         let borders: Vec<usize> = self
             .borders
@@ -195,12 +201,14 @@ impl Walk {
         inflation(series, &borders, self.next.min(series.len())).sqrt()
     }
 
-    /// The smallest change, as a ratio above 1, of which `after` points would raise a suspicion near its place in about four
-    /// cases of five: by the scatter of the newest level about the medians of its machines, and what dependence costs. None
-    /// below eight points.
+    /// The smallest change, as a ratio above 1, for which `after` points would raise a suspicion
+    /// near its place in about four of five cases. Based on the scatter of the newest level about
+    /// the medians of its machines, and on the cost of dependence. `None` below eight
+    /// points, and where zeros are among other values.
     ///
-    /// From the normal approximation of the rank test, whose efficiency is .955 under normal noise. The evidence is large
-    /// enough in nine cases of ten; in one, the border is somewhere else (simulated in `docs/why/statistics.md`).
+    /// From the normal approximation of the rank test, whose efficiency is .955 under normal noise.
+    /// The evidence is large enough in nine of ten cases; in one, the border is elsewhere
+    /// (simulated in `crates/stats/benches/trend.md`).
     pub fn smallest_visible(&self, series: &Series, after: usize) -> Option<f64> {
         const POWER: f64 = 0.9;
         const EFFICIENCY: f64 = 0.955;
@@ -217,10 +225,10 @@ impl Walk {
         let scatter = NORMAL_CONSISTENCY * median(&sizes.collect::<Vec<f64>>());
         let wanted = (SUSPECT - normal::quantile(1.0 - POWER)) * self.cost(series, None);
         let runs = EFFICIENCY * before * after / (before + after);
-        Some((wanted * scatter / runs.sqrt()).exp())
+        Some((wanted * scatter / runs.sqrt()).exp()).filter(|ratio| ratio.is_finite())
     }
 
-    /// The changes in all that was seen, each in its final place, with shape and size.
+    /// The changes in all points seen, each at its final place, with shape and size.
     pub fn changes(&mut self, series: &Series) -> Vec<Change> {
         let places = self.places(series);
         let ends: Vec<usize> = [0]
@@ -253,7 +261,8 @@ impl Walk {
             .collect()
     }
 
-    /// Each border goes to where its evidence is largest between its neighbours, twice, since neighbours move as well.
+    /// Moves each border to the largest evidence between its neighbors, twice, since neighbors move
+    /// as well.
     fn places(&mut self, series: &Series) -> Vec<usize> {
         let mut places: Vec<usize> = self.borders.iter().map(|border| border.at).collect();
         let mut scan = Scan::default();

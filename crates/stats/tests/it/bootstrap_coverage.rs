@@ -1,4 +1,4 @@
-//! Bootstrap intervals: where they must lie, how wide they must be, what they must refuse.
+//! Bootstrap intervals: place, width, and rejected input.
 
 use crate::assert_close;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -8,7 +8,7 @@ use speedwell_stats::bootstrap::{Options, geometric_mean, ratio_of_means, ratio_
 use speedwell_stats::distribution::normal;
 use speedwell_stats::test::StratifiedError;
 
-/// Blocks whose candidate is `ratio` times as slow, with a wobble of about 1 %.
+/// Blocks whose candidate is `ratio` times as slow, with noise of about 1 %.
 fn member(blocks: u32, ratio: f64) -> Vec<Observation> {
     let wobble = |index: u32| 1.0 + f64::from(index * 7919 % 31) / 1500.0;
     (0..blocks)
@@ -71,7 +71,8 @@ fn a_suite_is_as_fast_as_the_geometric_mean_of_its_members() {
     let estimate = geometric_mean(&suite, &Options::default()).unwrap();
     let plain = [0.8f64, 0.95, 1.0, 1.25].iter().product::<f64>().powf(0.25);
     assert!((estimate.ratio / plain - 1.0).abs() < 0.005, "{estimate:?}");
-    // Members differ by tens of percent, so the interval must show that spread, not 1 % of noise.
+    // Members differ by tens of percent, so the interval must reflect that spread rather than 1 %
+    // of noise.
     let width = estimate.interval.high - estimate.interval.low;
     assert!(
         estimate.interval.contains(plain) && (0.2..0.5).contains(&width),
@@ -100,7 +101,7 @@ fn a_member_that_cannot_be_compared_is_an_error() {
     );
 }
 
-/// Blocks of four values of a normal distribution, as the differences of every two.
+/// Blocks of four normally distributed values, as the differences of every two.
 fn spreads(dice: &mut Xoshiro256PlusPlus, deviation: f64) -> Vec<Vec<f64>> {
     let mut value = || {
         let share = (dice.next_u64() >> 11) as f64 / (1u64 << 53) as f64;

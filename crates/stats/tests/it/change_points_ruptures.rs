@@ -1,4 +1,5 @@
-//! Change points against those of ruptures (`golden/change-points.py`), which knows the same model and searches by itself.
+//! Change points against ruptures (`golden/change-points.py`), an independent implementation of the
+//! same model.
 
 use crate::golden;
 use serde_json::Value;

@@ -1,5 +1,6 @@
-//! Components of variance against numpy and scipy, on builds of three programs in 32 layouts (20 runs each) and of two in
-//! 16 (12 runs each); and how often two sets of builds of the same source are called different.
+//! Variance components against numpy and scipy, on builds of three programs in 32 layouts (20 runs
+//! each) and of two in 16 (12 runs each); and how often two sets of builds of the same source are
+//! called different.
 
 use crate::{assert_close, golden};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -11,7 +12,7 @@ use speedwell_stats::distribution::mean_squares::{chi_squared_upper_quantile, f_
 use speedwell_stats::levels::components;
 use speedwell_stats::test::stratified_rank;
 
-/// Logarithms of the times of a recorded program: a list for every build, by run.
+/// Logarithms of the times of a recorded program, by build and run.
 fn recorded(program: &str) -> Vec<Vec<f64>> {
     let text = golden(&format!("layout/{program}.csv"));
     let builds = text.lines().map(|line| {
@@ -57,8 +58,8 @@ fn quantiles_of_mean_squares_agree_with_r() {
     }
 }
 
-/// Two sides of the same source, each of so many builds with two runs: how often a test finds a difference, with builds
-/// as units and with runs as units.
+/// Compares two sides of the same source, each of this many builds with two runs. Returns the false
+/// alarm rates with builds as units and with runs as units.
 fn false_alarms(program: &str, builds: usize) -> (f64, f64) {
     const REPETITIONS: usize = 3_000;
     let all = recorded(program);
@@ -80,7 +81,7 @@ fn false_alarms(program: &str, builds: usize) -> (f64, f64) {
                 _ => Observation::candidate,
             };
             units.push(new(mean(&values).exp(), block));
-            // Each run of a build stands in a block of its own, as if it were independent.
+            // Each run of a build is in a separate block, as if it were independent.
             let blocks = [2 * block, 2 * block + 1];
             runs.extend((values.iter().zip(blocks)).map(|(value, block)| new(value.exp(), block)));
         }

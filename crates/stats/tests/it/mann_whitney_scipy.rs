@@ -31,7 +31,7 @@ fn every_golden_row_is_reproduced_by_every_method() {
     assert!(compared > 100, "only {compared} values were compared");
 }
 
-/// The values of a side, or `1000 times V` where the row gives a rule instead.
+/// The values of a side; the row may give a rule `1000 times V` instead.
 fn values(row: &Value, side: &str) -> Vec<f64> {
     if let Some(values) = row[side].as_array() {
         return values.iter().map(|value| value.as_f64().unwrap()).collect();

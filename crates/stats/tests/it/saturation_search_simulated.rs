@@ -1,9 +1,9 @@
-//! The search for the knee on curves whose knee is known, with noise: how often the answer is right.
+//! The search for the knee on noisy curves with a known knee: how often the answer is right.
 //!
-//! Noise is normal in logarithms, one draw for every visit. An answer is right if it is within an eighth of the
-//! true knee (the resolution of the search). On smooth curves, which have no corner, it is right if it gives all
-//! of the best throughput but 5 % and the noise of a visit, and lies not above the true peak by more than an
-//! eighth.
+//! Noise is normal in logarithms, drawn for every visit. An answer is right if it is within an
+//! eighth of the true knee (the resolution of the search). On smooth curves, which have no corner,
+//! it is right if it loses no more than 5 % plus the noise of a visit of the best throughput, and
+//! lies at most an eighth above the true peak.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
@@ -12,7 +12,7 @@ use speedwell_stats::saturation_search::{Level, Next, Rules, answer, next};
 struct Curve {
     name: &'static str,
     at: fn(f64) -> f64,
-    /// Of the knee that is found, and the share of the best throughput that it loses beyond noise.
+    /// Judges the knee found and the fraction of the best throughput that it loses beyond noise.
     is_right: fn(u32, f64) -> bool,
 }
 
@@ -64,7 +64,7 @@ fn normal(random: &mut Xoshiro256PlusPlus) -> f64 {
     (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * other).cos()
 }
 
-/// The knee that is found, and the visits that it took.
+/// Returns the knee found, and the number of visits.
 fn search(curve: &Curve, noise: f64, rules: &Rules, seed: u64) -> (u32, usize) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut levels: Vec<Level> = Vec::new();
@@ -88,7 +88,7 @@ fn search(curve: &Curve, noise: f64, rules: &Rules, seed: u64) -> (u32, usize) {
     (answer(&levels).unwrap().at_knee().concurrency, visits)
 }
 
-/// Answers that are right, of `times`, and the mean number of visits.
+/// Returns the number of right answers of `times`, and the mean number of visits.
 fn rate(curve: &Curve, noise: f64, times: u64) -> (u64, f64) {
     let rules = Rules {
         limit: 256,
@@ -117,7 +117,7 @@ fn the_knee_is_found_nine_times_of_ten() {
             let (right, visits) = rate(curve, noise, times);
             let percent = 100.0 * right as f64 / times as f64;
             println!("| {} | {noise} | {percent:.1} | {visits:.0} |", curve.name);
-            // Noise of 20 % from visit to visit is beyond what a server on a quiet machine shows.
+            // Noise of 20 % from visit to visit exceeds that of a server on a quiet machine.
             if noise <= 0.1 && percent < 90.0 {
                 wrong.push((curve.name, noise, percent));
             }

@@ -1,5 +1,5 @@
-//! A small version of `cargo bench --bench simulate`: error rates and power with fixed seeds, with
-//! bounds that only a wrong test leaves.
+//! A small version of `cargo bench --bench simulate`: error rates and power with fixed seeds,
+//! within bounds that only an incorrect test violates.
 
 #[path = "../../benches/simulate/experiment.rs"]
 #[allow(dead_code, reason = "the benchmark program uses all of it")]
@@ -28,7 +28,7 @@ use speedwell_stats::sequential::Design;
 
 const REPETITIONS: u64 = 110;
 
-/// Share of rejections of the default design over all models, and the mean number of runs.
+/// Rejection rate of the default design over all models, and the mean number of runs.
 fn rejections_and_runs(change: f64) -> (f64, f64) {
     let design = Design::default();
     let courses = repeat(REPETITIONS, |repetition| {
@@ -64,8 +64,8 @@ fn a_change_of_five_percent_is_nearly_always_found_within_a_dozen_runs() {
     assert!(runs < 12.0, "{runs}");
 }
 
-/// What `speedwell doctor --calibrate` relies on: comparisons of ten runs a side, of the same thing,
-/// give as many false alarms as the level that the test itself names.
+/// `speedwell doctor --calibrate` relies on this: comparisons of ten runs a side, of the same
+/// thing, have the false alarm rate that the test itself reports.
 #[test]
 fn a_thing_compared_with_itself_gives_as_many_false_alarms_as_the_test_says() {
     const COMPARISONS: u64 = 2200;
@@ -85,7 +85,7 @@ fn a_thing_compared_with_itself_gives_as_many_false_alarms_as_the_test_says() {
     );
 }
 
-/// Mean pairs and the number of `comparisons` that the design for pairs calls different.
+/// Number of `comparisons` that the design for pairs calls different, and the mean number of pairs.
 fn rejections_of_pairs(comparisons: u64, cell: u64, change: f64) -> (u64, f64) {
     let design = paired::design();
     let courses = repeat(comparisons, |repetition| {
@@ -99,7 +99,8 @@ fn rejections_of_pairs(comparisons: u64, cell: u64, change: f64) -> (u64, f64) {
     (rejected as u64, pairs as f64 / comparisons as f64)
 }
 
-/// The design spends 5 %; a one-sided test, or looks with the ordinary limit, give 10 to 14 %.
+/// The design spends 5 %; a one-sided test, or looks with the ordinary limit, would give 10 to 14
+/// %.
 #[test]
 fn equal_sides_of_pairs_are_called_different_as_often_as_the_design_says() {
     const COMPARISONS: u64 = 660;
@@ -120,7 +121,8 @@ fn a_change_of_five_percent_is_found_within_a_dozen_pairs() {
     assert!(pairs < 12.0, "{pairs}");
 }
 
-/// Trimming by the measured value gives 7 to 8 % instead, and a rule that is not paid back by repetitions no power.
+/// Trimming by the measured value would give 7 to 8 %, and a rule without repetitions no gain in
+/// power.
 #[test]
 fn a_rule_of_the_kernels_figures_finds_more_and_no_more_where_nothing_differs() {
     const COMPARISONS: u64 = 660;

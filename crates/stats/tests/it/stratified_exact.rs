@@ -1,10 +1,11 @@
-//! The exact distribution of the stratified rank test: against R, against its own interval, and against the normal one.
+//! The exact distribution of the stratified rank test: against R, its own interval, and the normal
+//! approximation.
 
 use crate::assert_close;
 use crate::stratified_properties::{PAIRS, blocked, tested};
 use speedwell_stats::{Observation, Side};
 
-/// Blocks of two and two from a formula, some of them with many ties.
+/// Blocks of two and two from a formula; some have many ties.
 fn formula(blocks: u32, modulus: u32, shift: f64) -> Vec<Observation> {
     let value = |i: u32| 100.0 + f64::from(i * 7919 % modulus) / 8.0 + f64::from(i / 4);
     (0..4 * blocks)
@@ -48,7 +49,7 @@ fn tails_equal_those_of_all_arrangements_in_r() {
     }
 }
 
-/// R 4.2.2: the outermost differences of logarithms beside which the test above does not reject.
+/// R 4.2.2: the outermost differences of logarithms next to which the test above does not reject.
 #[test]
 fn interval_ends_equal_those_found_in_r() {
     for (modulus, shift, confidence, low, high) in [
@@ -61,8 +62,9 @@ fn interval_ends_equal_those_found_in_r() {
     }
 }
 
-/// Twice as many rows as are ever compared, many with ties: the interval holds 1 exactly when the test does not reject,
-/// and a ratio lies beyond an end exactly when the test of that ratio rejects.
+/// Twice as many rows as are ever compared, many with ties: the interval contains 1 exactly when
+/// the test does not reject, and a ratio lies beyond an end exactly when the test of that ratio
+/// rejects.
 #[test]
 fn test_and_interval_never_disagree() {
     let mut rejected = 0;
@@ -137,8 +139,8 @@ fn tails_are_monotone_in_the_shift() {
     }
 }
 
-/// Where the exact distribution costs too much, its normal approximation with a correction for continuity is taken. It
-/// agrees with the exact one at the largest size that is still exact.
+/// Beyond the affordable size the normal approximation with a continuity correction is used. It
+/// agrees with the exact distribution at the largest size that is still exact.
 #[test]
 fn the_normal_approximation_is_close_where_it_takes_over() {
     let copies = |count: u32, shift: f64| -> Vec<Observation> {
@@ -163,7 +165,8 @@ fn the_normal_approximation_is_close_where_it_takes_over() {
         let exact = tested(&copies(largest, shift)).p;
         let z = tested(&copies(largest, shift)).z();
         let by_z = speedwell_stats::distribution::normal::two_sided(z);
-        // Far out the true tail is lighter than the normal one, so that the approximation errs on the safe side.
+        // Far out, the true tail is lighter than the normal one, so the approximation errs on the
+        // safe side.
         let off = (by_z / exact).ln();
         assert!(
             (-0.03..0.03 + 0.05 * z * z).contains(&off),

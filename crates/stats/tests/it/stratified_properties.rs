@@ -1,4 +1,4 @@
-//! The stratified permutation rank test: against full enumeration, and what must not matter to it.
+//! The stratified permutation rank test: against full enumeration, and its invariances.
 
 use crate::assert_close;
 use speedwell_stats::test::mann_whitney::{Method, mann_whitney};
@@ -42,7 +42,7 @@ pub fn tested(observations: &[Observation]) -> StratifiedRank {
     stratified_rank(observations).unwrap()
 }
 
-/// Values from a simple recurrence, so that every test below has its own stable data.
+/// Values from a simple recurrence, so that every test below has its own reproducible data.
 fn scattered(count: usize, salt: u64) -> Vec<f64> {
     let mut state = salt;
     let mut next = || {
@@ -68,8 +68,9 @@ pub const PAIRS: [Side; 4] = [
     Side::Candidate,
 ];
 
-/// numpy and scipy 1.17.1 on the same data: `rankdata` of the logarithms, all 6^5 label arrangements, z by its formula
-/// and 60 bisections for the ratios; the tails at 1.05, where 10.5 and 10.0 are tied, are those of R.
+/// numpy and scipy 1.17.1 on the same data: `rankdata` of the logarithms, all 6^5 label
+/// arrangements, z by its formula and 60 bisections for the ratios. The tails at 1.05, where 10.5
+/// and 10.0 are tied, are from R.
 #[test]
 fn five_blocks_give_the_figures_of_an_independent_program() {
     let test = tested(&five_blocks());
@@ -86,7 +87,7 @@ fn five_blocks_give_the_figures_of_an_independent_program() {
     assert_close(shifted.upper, 0.964_634_773_662_551_5, 1e-12, "upper tail");
 }
 
-/// Share of label arrangements at least as extreme as the observed one, by trying all of them.
+/// Fraction of label arrangements at least as extreme as the observed one, by enumeration.
 fn enumerated_p(observations: &[Observation]) -> f64 {
     let values: Vec<f64> = observations.iter().map(|o| o.value).collect();
     let ranks = speedwell_stats::test::mid_ranks(&values);
@@ -266,7 +267,7 @@ fn values_without_a_logarithm_and_sides_that_never_met_are_refused() {
 
 #[test]
 fn the_level_is_the_largest_p_value_that_the_ranks_allow() {
-    // Every way to deal out the labels of four blocks has the same ranks, and its own p-value.
+    // Every arrangement of the labels of four blocks has the same ranks, and its own p-value.
     let values = scattered(16, 5);
     let p_of = |arrangement: usize| {
         const PAIRS: [[usize; 2]; 6] = [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]];

@@ -1,15 +1,17 @@
-//! The search for changes against recorded series: real ones and simulated ones, with what the reference implementation
-//! and apache-otava 0.8.0 found in them.
+//! Change detection on recorded series, real and simulated, against the reference implementation
+//! and apache-otava 0.8.0.
 //!
 //! `tigerbeetle.txt` comes from the tests of apache/otava, the `mongodb` files from those of
-//! mongodb/signal-processing-algorithms (both Apache-2.0); the long one was moved to positive values.
+//! mongodb/signal-processing-algorithms (both Apache-2.0); the long one was shifted to positive
+//! values.
 
 use crate::golden;
 use crate::trend_simulated::noise::{Noise, Random, course, with_step};
 use serde_json::Value;
 use speedwell_stats::trend::{Change, Evidence, Point, Shape, deviate, search};
 
-/// The values of a recorded series, one machine, a position each; or a simulated one, made again from its seed.
+/// The values of a recorded series, of one machine, one position each; or a simulated series,
+/// regenerated from its seed.
 fn series(name: &str) -> Vec<Point> {
     let Some((kind, clean_or_step, index)) = simulated(name) else {
         let values = golden(&format!("trend/{name}.txt"));
@@ -101,8 +103,8 @@ fn the_real_series_have_the_changes_that_people_see_in_them() {
     assert_eq!(found("mongodb-long-shifted").0, [205, 395, 594, 794]);
 }
 
-/// Python 3: `-NormalDist().inv_cdf(P(U <= u))`, the tail counted by the recursion of Mann and Whitney (1947),
-/// c(u, k, l) = c(u - l, k - 1, l) + c(u, k, l - 1), in whole numbers.
+/// Python 3: `-NormalDist().inv_cdf(P(U <= u))`, with the tail counted by the recursion of Mann and
+/// Whitney (1947), c(u, k, l) = c(u - l, k - 1, l) + c(u, k, l - 1), in integers.
 #[test]
 fn deviates_are_those_of_the_exact_tails() {
     let rows: Value = serde_json::from_str(&golden("trend/deviates.json")).unwrap();

@@ -1,4 +1,4 @@
-//! The search for changes as properties, and a small version of `cargo bench --bench trend`.
+//! Properties of change detection, and a small version of `cargo bench --bench trend`.
 
 #[path = "../../benches/trend/noise.rs"]
 #[allow(dead_code, reason = "the benchmark program uses all of it")]
@@ -14,7 +14,7 @@ fn is_found(change: &Change) -> bool {
     change.evidence != Evidence::Suspected
 }
 
-/// One machine, a position each.
+/// Points of one machine, one position each.
 fn points(values: impl IntoIterator<Item = f64>) -> Vec<Point> {
     let numbered = values.into_iter().zip(0..);
     numbered
@@ -84,7 +84,8 @@ fn a_walk_that_another_process_kept_goes_on_where_it_was() {
     }
 }
 
-/// The bench has four thousand series a kind; here a limit that is too low by a tenth, or machines that are mixed, show.
+/// The benchmark has four thousand series a kind; these suffice to notice a limit that is a tenth
+/// too low, or mixed machines.
 #[test]
 fn series_in_which_nothing_changes_hardly_ever_have_a_found_change() {
     let kinds = [
@@ -107,7 +108,7 @@ fn series_in_which_nothing_changes_hardly_ever_have_a_found_change() {
             raised += walk.raised();
         }
     }
-    // 160 series, 32 000 points; .6 % wrong and 4 suspicions in 1000 points are expected.
+    // 160 series, 32 000 points; expected are .6 % wrong and 4 suspicions in 1000 points.
     assert!(wrong <= 4, "{wrong} series with a false change");
     assert!((40..=250).contains(&raised), "{raised} suspicions");
 }
@@ -132,7 +133,7 @@ fn another_machine_is_no_change_but_a_place_where_nothing_can_be_said() {
     let swapped = noisy(Noise::MachineSwap, 100, 5);
     assert_eq!(search(&swapped).unwrap(), []);
     assert_eq!(machine_swap(&Series::new(&swapped).unwrap()), Some(50));
-    // Without their labels the same points have a change there.
+    // Without their labels the same points show a change there.
     let unlabelled: Vec<Point> = swapped
         .iter()
         .map(|&point| Point {
@@ -143,7 +144,7 @@ fn another_machine_is_no_change_but_a_place_where_nothing_can_be_said() {
     assert_eq!(search(&unlabelled).unwrap()[0].after, 50);
     let mixed = Series::new(&noisy(Noise::ThreeMachines, 100, 5)).unwrap();
     assert_eq!(machine_swap(&mixed), None);
-    // The latest of several swaps, farther away than points are looked at.
+    // The latest of several swaps, farther back than the points examined.
     let many = noisy(Noise::Normal, 700, 5).into_iter().zip(0..);
     let many: Vec<Point> = many
         .map(|(point, i)| Point {
@@ -162,7 +163,7 @@ fn a_change_is_seen_through_the_offsets_of_machines() {
     assert!(change.after.abs_diff(100) <= 3, "{change:?}");
     assert!((change.size.ratio - 1.05).abs() < 0.015, "{change:?}");
     assert_eq!(change.shape, Shape::Step);
-    // What machines are called does not matter.
+    // The numbers of the machines do not matter.
     let renamed: Vec<Point> = points
         .iter()
         .map(|&point| Point {
@@ -176,7 +177,8 @@ fn a_change_is_seen_through_the_offsets_of_machines() {
 #[test]
 fn the_unit_does_not_matter() {
     let points = with_step(noisy(Noise::Lognormal, 150, 4), 80, 0.05);
-    // Powers of two shift logarithms by so much that nothing is rounded otherwise in the ranks.
+    // Scaling by a power of two shifts logarithms without changing the order of their ranks by
+    // rounding.
     let scaled: Vec<Point> = points
         .iter()
         .map(|&point| Point {
@@ -215,7 +217,7 @@ fn sessions_of_one_revision_are_never_parted() {
     assert_eq!(search(&points).unwrap(), []);
 }
 
-/// However clear a step is, and wherever it lies.
+/// Regardless of how clear a step is, and where it lies.
 #[test]
 fn too_few_points_have_neither_a_suspicion_nor_a_finding() {
     let (mut suspected, mut found) = (usize::MAX, usize::MAX);
@@ -247,7 +249,7 @@ fn a_constant_figure_that_jumps_once_has_one_change_of_exactly_that_size() {
 fn values_without_a_logarithm_are_passed_over_and_too_many_are_an_error() {
     let mut points = with_step(noisy(Noise::Normal, 100, 2), 50, 0.3);
     for (index, value) in [
-        (3, 0.0),
+        (3, -0.5),
         (20, -1.0),
         (49, f64::INFINITY),
         (50, f64::NAN),
@@ -259,11 +261,57 @@ fn values_without_a_logarithm_are_passed_over_and_too_many_are_an_error() {
     assert_eq!((change.before, change.after), (48, 51));
     points[60..70]
         .iter_mut()
-        .for_each(|point| point.value = 0.0);
+        .for_each(|point| point.value = -1.0);
     let error = search(&points).unwrap_err();
     assert_eq!((error.left_out, error.points), (14, 100));
     assert!(error.to_string().starts_with("14 of 100 values"), "{error}");
     assert_eq!(search(&[]).unwrap(), []);
+}
+
+#[test]
+fn a_change_from_zero_is_found_and_its_ratio_is_infinite() {
+    let only = |values: [f64; 60]| {
+        let changes = search(&points(values)).unwrap();
+        let [change] = changes[..] else {
+            panic!("{changes:?}")
+        };
+        assert!(is_found(&change), "{change:?}");
+        (change.before, change.after, change.size)
+    };
+    let step = |old: f64, new: f64| std::array::from_fn(|i| if i < 30 { old } else { new });
+    let (before, after, size) = only(step(0.0, 1.0));
+    assert_eq!((before, after, size.ratio), (29, 30, f64::INFINITY));
+    assert_eq!(size.interval.low, f64::INFINITY);
+
+    let (.., size) = only(step(0.0, 5e-324));
+    assert_eq!(size.ratio, f64::INFINITY);
+
+    let (.., size) = only(step(1.0, 0.0));
+    assert_eq!((size.ratio, size.interval.high), (0.0, 0.0));
+
+    // Every fourth run allocates once, then every run does so several times: never fewer than twice as often.
+    let mostly = std::array::from_fn(|i| match (i < 30, i % 4) {
+        (true, 2) => 1.0,
+        (true, _) => 0.0,
+        (false, place) => [2.0, 3.0, 2.0, 4.0][place],
+    });
+    let (before, after, size) = only(mostly);
+    assert_eq!((before, after, size.ratio), (29, 30, f64::INFINITY));
+    assert!(size.interval.low >= 2.0, "{size:?}");
+}
+
+#[test]
+fn zeros_among_other_values_are_no_change_and_hide_what_would_be_visible() {
+    let alternating = (0..80).map(|i| f64::from(u8::from(i % 3 == 1)));
+    let points = points(alternating);
+    assert_eq!(search(&points).unwrap(), []);
+    let series = Series::new(&points).unwrap();
+    let mut walk = Walk::default();
+    walk.go_on(&series);
+    assert!(
+        walk.smallest_visible(&series, 20)
+            .is_none_or(f64::is_finite)
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use speedwell_model::State;
 use speedwell_report::html::{Field, Form, Link};
 use speedwell_report::session::StudyChoice;
 use speedwell_report::sources::{self, Labelled};
-use speedwell_report::{Block, Document, mark_calibrated};
+use speedwell_report::{Block, Document, mark_known};
 use speedwell_results::store::{Overview, SessionFilter};
 
 const OPTIONS: [&str; 3] = ["threshold", "method", "correct"];
@@ -86,7 +86,7 @@ fn compared(visit: Visit<'_>, words: &[String]) -> Result<Page, Refusal> {
         .collect();
     let mut findings = sources::compare(&sources, &settings).map_err(bad)?;
     let sessions = found.iter().map(|source| &source.session);
-    mark_calibrated(&mut findings, sessions, visit.store);
+    mark_known(&mut findings, sessions, visit.store);
     let study = StudyChoice::default();
     let output = visit.output();
     let mut document = sources::document(&sources, &findings, &study, &settings, &output)?;

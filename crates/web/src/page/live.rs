@@ -72,8 +72,12 @@ pub fn one(visit: Visit<'_>, id: &str) -> Result<Outcome, Refusal> {
 
 /// Shows the progress of a session.
 fn progress_page(visit: Visit<'_>, known: &Overview) -> Result<Page, Refusal> {
-    let session = visit.store.session(known.number)?;
-    let done = visit.store.finished_slots(known.number)?.len();
+    let finished = visit.store.finished_slots(known.number)?;
+    let mut session = visit.store.session(known.number)?;
+    if !finished.is_empty() {
+        // Those that have ended since would be in the table, and not in the headline.
+        session.runs.retain(|run| finished.contains(&run.slot));
+    }
     let decided = visit.store.decided_cases(known.number)?;
     let planned = (visit.project.lookups.planned)(visit.store, known.number)?;
     let saved: usize = decided.values().sum();
@@ -87,7 +91,7 @@ fn progress_page(visit: Visit<'_>, known: &Overview) -> Result<Page, Refusal> {
     let state = LiveState {
         number: known.number,
         is_killed: known.is_killed,
-        done,
+        done: finished.len(),
         planned: planned.slots.saturating_sub(saved),
         started_unix_ms: known.started_unix_ms,
         last_sign_unix_ms: last.unwrap_or(known.started_unix_ms),

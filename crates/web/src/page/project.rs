@@ -31,8 +31,7 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
     // A project without a history still has sessions.
     let history = visit.project.history(&Course::default());
     let mut document = Document::new("project");
-    let open = history.as_deref().map(OpenChanges::of);
-    let words = headline(last, running.len(), open.unwrap_or_default());
+    let words = headline(last, running.len(), history.as_deref().ok());
     document.push(Block::Headline(format!("{}: {words}", visit.project.name)));
     // The store does not record that a process was killed, so such a page may go stale without a
     // change.
@@ -56,22 +55,17 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
     })
 }
 
-fn headline(last: &Overview, running: usize, open: OpenChanges) -> String {
-    let words = match open.known {
-        0 => "no open change".to_owned(),
-        all => format!(
-            "{}, {} worse",
-            report::count(all, "open change", "open changes"),
-            open.worse
-        ),
+fn headline(last: &Overview, running: usize, history: Option<&History>) -> String {
+    let words = match history {
+        Some(history) => OpenChanges::of(history).sentence(history),
+        None => "the history cannot be read".to_owned(),
     };
-    let suspicions = open.suspicions();
     let measuring = match running {
         0 => "",
         _ => "; measuring just now",
     };
     format!(
-        "{words}{suspicions}{measuring}. Newest session: @{}, {}.",
+        "{words}{measuring}. Newest session: @{}, {}.",
         last.number,
         moment(last.started_unix_ms)
     )

@@ -7,7 +7,7 @@ use speedwell_analysis::Findings;
 use speedwell_model::{State, short_revision};
 use speedwell_report::html::Link;
 use speedwell_report::session::{StudyChoice, whole};
-use speedwell_report::{Block, Document, mark_calibrated};
+use speedwell_report::{Block, Document, mark_known};
 use speedwell_results::store::Overview;
 
 /// Maximum number of runs on a page; more would take too long.
@@ -24,18 +24,16 @@ pub fn page(visit: Visit<'_>, id: &str) -> Result<Outcome, Refusal> {
     let session = visit.store.session(known.number)?;
     let settings = (visit.project.lookups.settings)(&[])?;
     let is_measured = known.state == State::Running && !known.is_killed;
+    let mut is_compared = false;
     let mark = |findings: &mut Findings| {
-        mark_calibrated(findings, [&session], visit.store);
-        if is_measured {
-            // A verdict between the planned looks would have a higher error rate than stated.
-            findings.comparisons.clear();
-        }
+        mark_known(findings, [&session], visit.store);
+        is_compared = !findings.comparisons.is_empty();
     };
     let output = visit.output();
     let study = StudyChoice::default();
     let report = whole((None, &session), &study, &settings, &output, mark)?;
     let mut document = Document::new(report.report);
-    if is_measured {
+    if is_measured && !is_compared {
         let words = format!("@{} has not ended: no verdict yet", known.number);
         document.push(Block::Headline(words));
     }

@@ -69,6 +69,18 @@ function closing(text) {
   return text.length;
 }
 
+/**
+ * Whether an iteration assigns to a property of a value that a hook has made. That outlives the iteration, so the compiler
+ * cannot leave it out.
+ */
+function assignsState({ kind, text }) {
+  const parameter = kind === 'function' ? /^\s*(?:async\b\s*)?(?:function\b[^(]*)?\(?\s*([\w$]+)/.exec(text) : null;
+  const names = ['shared', parameter ? parameter[1].replace(/\$/g, '\\$&') : 'state'];
+  const property = `(?<![\\w$.])(?:${names.join('|')})(?:\\.[\\w$]+|\\[[^\\]]*\\])+`;
+  const assigned = `${property}\\s*(?:\\+\\+|--|(?:\\*\\*|<<|>>>?|&&|\\|\\||\\?\\?|[-+*/%&|^])?=(?![=>]))`;
+  return new RegExp(`${assigned}|(?:\\+\\+|--)\\s*${property}`).test(text);
+}
+
 /** Where the last statement begins, if it is an expression; -1 otherwise. A head that a brace does not spoil ends in a
  * comment. */
 function splitAt(text) {
@@ -116,4 +128,4 @@ function fileName(name) {
   return `[${name}]`;
 }
 
-Object.assign(exports, { formOf, fileName });
+Object.assign(exports, { assignsState, formOf, fileName });

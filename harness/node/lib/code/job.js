@@ -5,6 +5,7 @@
 // start than everything else; several ones, and those of several pieces of code, have threads.
 
 const { compileHook, loopSource, read, requirer } = require('./compile.js');
+const { assignsState } = require('./forms.js');
 const { AwaitedWorker, MainWorker, ThreadWorker } = require('./workers.js');
 const { HarnessError, atStage } = require('../harness/session.js');
 
@@ -129,7 +130,10 @@ async function load(session, command) {
   await job.begin();
   session.jobs.set(name, job);
   const { awaited, source, arity } = job;
-  session.channel.send('loaded', { id: command.id, job: name, form: 'text', source, arity, async: awaited ? 1 : undefined });
+  const folds = assignsState(job.forms.runner) ? 0 : undefined;
+  session.channel.send('loaded', {
+    id: command.id, job: name, form: 'text', source, arity, async: awaited ? 1 : undefined, folds,
+  });
 }
 
 /** Answers `workers`. */

@@ -5,6 +5,7 @@
 // report, after an error, when asked to stop, or when the event loop is empty and nothing was reported. Code that
 // merely keeps the process alive afterwards is not waited for.
 
+const path = require('path');
 const { decodeList, decodeText } = require('../wire.js');
 const { open } = require('./open.js');
 const { HarnessError, atStage } = require('./session.js');
@@ -58,7 +59,15 @@ async function run(session, command) {
   const begin_ns = process.hrtime.bigint();
   for (const state of states) await runCase(session, state, command.id);
   const elapsed_ns = process.hrtime.bigint() - begin_ns;
-  session.channel.send('end', { id: command.id, jobs, elapsed_ns, max_late_ns: 0 });
+  const folder = command.text('modules_below');
+  const modules = folder === undefined ? undefined : modulesBelow(folder);
+  session.channel.send('end', { id: command.id, jobs, elapsed_ns, max_late_ns: 0, modules });
+}
+
+/** Files below a folder from which modules were loaded, without those of installed packages. ES modules have no list. */
+function modulesBelow(folder) {
+  const inside = (file) => file.startsWith(folder + path.sep) && !file.includes(`${path.sep}node_modules${path.sep}`);
+  return Object.keys(require('module')._cache).filter(inside);
 }
 
 function loaded(session, job) {

@@ -5,7 +5,9 @@ call; a function is called.
 """
 
 import ast
+import dis
 import linecache
+import types
 
 MOST_ARITY = {"runner": 2, "init": 0, "init_runner": 1, "done": 1}
 
@@ -22,6 +24,9 @@ _HOOK = """
 def hook(shared):
     pass
 """
+
+# What is left of code that the compiler has reduced to constants.
+_OF_CONSTANTS = {"RESUME", "NOP", "CACHE", "LOAD_CONST", "LOAD_SMALL_INT", "POP_TOP", "RETURN_VALUE", "RETURN_CONST"}
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.GeneratorExp)
 
@@ -72,6 +77,13 @@ class Form:
         if self.arity > most:
             raise WrongArity(f"a function for '{self.name}' takes at most {most} parameters, "
                              f"this one takes {self.arity}")
+
+    def is_constant(self):
+        """Whether the compiler has reduced an iteration to constants."""
+        code = compile(self.text, self.file, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        if self.arity is not None:
+            code = next(value for value in code.co_consts if isinstance(value, types.CodeType))
+        return all(one.opname in _OF_CONSTANTS for one in dis.get_instructions(code))
 
     def function(self, scope):
         """The function that the text is."""

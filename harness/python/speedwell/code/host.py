@@ -58,9 +58,11 @@ class Host:
         job = Job(name, {hook: command.text(hook) for hook in HOOKS}, self)
         job.begin()
         self.jobs[name] = job
+        # An interpreter executes what is written, but for what its compiler calculates.
+        is_executed = sys.implementation.name == "cpython" and not job.runner.is_constant()
         self.channel.send("loaded", id=command.text("id"), job=name, form="text",
                           source=job.runner.source(), arity=job.runner.arity or 0,
-                          **({"async": 1} if job.awaited else {}))
+                          **({"async": 1} if job.awaited else {}), **({"folds": 0} if is_executed else {}))
 
     def job(self, name):
         if name not in self.jobs:

@@ -1,7 +1,7 @@
-//! One connection and the requests on it, from connecting to the end, again and again.
+//! One connection and its requests, from connecting to the end, repeatedly.
 //!
-//! It decides what an event means for its requests. It does not know the pace: the loop asks it
-//! whether it has room and hands it requests. Start reading at [`Connection::on_event`].
+//! Decides what an event means for its requests. Does not know the pacing: the event loop asks
+//! whether the connection has room and gives it requests. Start at [`Connection::on_event`].
 
 #[cfg(feature = "http3")]
 mod quic;
@@ -18,47 +18,45 @@ use crate::load::Load;
 use crate::measured::Latency;
 use crate::outcomes::ErrorClass;
 
-/// So many buffers are read of one connection before the others, and the clock, have their turn.
+/// Reads per turn and connection, before other connections and the clock get their turn.
 const READS_OF_A_TURN: u32 = 16;
 
-/// How a connection stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// There is none; one may be made from this time on.
+    /// Closed; may be reopened from this time on.
     Closed { from_ns: u64 },
-    /// The socket is being connected.
+    /// The socket is connecting.
     Connecting,
-    /// TLS is being agreed on.
+    /// The TLS handshake is in progress.
     Greeting,
     /// Requests can be sent.
     Open,
 }
 
-/// A place for one connection at a time.
+/// A slot for one connection at a time.
 pub(super) struct Connection {
-    /// Its number in the loop.
+    /// Index in the event loop.
     id: u32,
-    /// Which of the connections in this place it is, so that a late event is not taken for its own.
+    /// Generation of the connection in this slot, to recognize late events of earlier ones.
     generation: u32,
     state: State,
     channel: Option<Channel>,
     protocol: Protocol,
-    /// The request for which it is being made.
+    /// The request for which it is being opened.
     pending: Option<Sent>,
     begun_ns: u64,
     opened_ns: u64,
     is_warmup: bool,
-    /// Requests sent on it.
     requests: u64,
-    /// Failures to connect in a row.
+    /// Consecutive failed connection attempts.
     failures: u32,
-    /// No further request may be sent on it.
+    /// Whether no further request may be sent on it.
     is_last: bool,
-    /// Since when it has had room, and the lag of its last request.
+    /// Since when it has had room, and the own lag of its last request.
     pub freed: Freed,
-    /// The loop has it in its list of those with room.
+    /// Whether it is in the event loop's list of connections with room.
     pub is_listed: bool,
-    /// Clients that think.
+    /// Number of clients that are thinking.
     pub thinking: u32,
     memory: Vec<u8>,
 }
@@ -89,7 +87,7 @@ impl Connection {
         self.state
     }
 
-    /// Whether it is being made.
+    /// Whether it is being established.
     pub fn is_opening(&self) -> bool {
         matches!(self.state, State::Connecting | State::Greeting)
     }
@@ -101,13 +99,13 @@ impl Connection {
             && self.protocol.room(load.streams_per_connection) > self.thinking
     }
 
-    /// Whether the token of an event means this connection, and not one before it.
+    /// Whether the token of an event refers to this connection and not to a previous one.
     pub fn is_meant(&self, token: u64) -> bool {
         let is_closed = matches!(self.state, State::Closed { .. });
         token >> 32 == u64::from(self.generation) && !is_closed
     }
 
-    /// Begins to connect, on behalf of a request or without one.
+    /// Starts connecting, for a request or without one.
     pub fn open(&mut self, pending: Option<Sent>, now_ns: u64, core: &mut Core) {
         self.pending = pending;
         self.begun_ns = now_ns;
@@ -129,12 +127,11 @@ impl Connection {
         }
     }
 
-    /// What its events are known by.
     fn token(&self) -> u64 {
         (u64::from(self.generation) << 32) | u64::from(self.id)
     }
 
-    /// Something happened to the socket.
+    /// Handles a socket event.
     pub fn on_event(&mut self, happened: Happened, core: &mut Core) {
         if self.state == State::Connecting && !self.connected(happened.ended, core) {
             return;
@@ -172,17 +169,17 @@ impl Connection {
         }
     }
 
-    /// What is kept of the last answer.
+    /// Contents of the last response.
     pub fn watch(&self) -> Option<&Watch> {
         self.protocol.watch()
     }
 
-    /// Whether the request that the connection was made for can be sent now.
+    /// Whether the request for which it was opened can be sent now.
     pub fn has_pending(&self) -> bool {
         self.state == State::Open && self.pending.is_some()
     }
 
-    /// The request that the connection was made for, once it can be sent.
+    /// Takes the request for which it was opened, once it can be sent.
     pub fn take_sendable(&mut self) -> Option<Sent> {
         match self.state {
             State::Open => self.pending.take(),
@@ -190,7 +187,7 @@ impl Connection {
         }
     }
 
-    /// Gives up what has taken too long.
+    /// Enforces timeouts.
     pub fn check_limits(&mut self, now_ns: u64, core: &mut Core) {
         let limits = core.load.rules.timeouts;
         let is_over = |limit: Option<u64>, since: u64| {
@@ -213,7 +210,8 @@ impl Connection {
         }
     }
 
-    /// The load is over: what is under way is in flight, or cancelled when it was interrupted.
+    /// Ends the connection with the load: unfinished requests count as in flight, or as cancelled
+    /// after an interrupt.
     pub fn abandon(&mut self, is_interrupted: bool, now_ns: u64, core: &mut Core) -> (u64, u64) {
         let (mut measured, mut warmup) = (0, 0);
         let pending = self.pending.take();
@@ -238,8 +236,8 @@ impl Connection {
         (measured, warmup)
     }
 
-    /// Reads until the socket is empty, or its turn is over: a server that never stops sending would otherwise keep
-    /// the loop from its clock and from all other connections.
+    /// Reads until the socket is drained or the turn is over. A server that never stops sending
+    /// would otherwise keep the event loop from its clock and from other connections.
     fn read(&mut self, has_ended: bool, core: &mut Core) {
         let (had_room, mut ended_reads) = (self.has_room(core.load), 0);
         let mut reads = 0;
@@ -279,7 +277,7 @@ impl Connection {
                 return self.end_by(fed, core);
             }
             match read {
-                // After the other side's end the socket is read until the end, or the reset, is found.
+                // After the peer's end, read on until the end or the reset is found.
                 Read::More => {}
                 Read::Drained if has_ended && ended_reads < 2 => ended_reads += 1,
                 Read::Drained => break,
@@ -296,7 +294,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection if what it was fed says so.
+    /// Ends the connection if the processed data requires it.
     fn end_by(&mut self, fed: Fed, core: &mut Core) {
         match fed {
             Fed::Open => {}
@@ -304,7 +302,7 @@ impl Connection {
             Fed::Goodbye if self.pending.is_none() => self.lose(Lost::Announced, core),
             Fed::Stray | Fed::Goodbye => self.stray(core),
             Fed::Broken(class) => {
-                // HTTP/2 says what the server did wrong, if the server still listens.
+                // HTTP/2 reports the error to the server, if it is still reading.
                 if let Some(channel) = &mut self.channel {
                     let _ = self.protocol.flush(channel, &mut core.traffic);
                 }
@@ -313,7 +311,7 @@ impl Connection {
         }
     }
 
-    /// Bytes came that no request asked for: an answer before its request, or after the last one.
+    /// Handles unsolicited bytes: a response before its request or after the last one.
     fn stray(&mut self, core: &mut Core) {
         if let Some(sent) = self.pending.take() {
             let now_ns = core.clock.now_ns();
@@ -326,7 +324,7 @@ impl Connection {
         self.lose(Lost::Ours, core);
     }
 
-    /// Writes what waits, of the protocol and of the socket.
+    /// Writes pending output of the protocol and of the socket.
     pub fn flush(&mut self, core: &mut Core) {
         let (State::Open, Some(channel)) = (self.state, &mut self.channel) else {
             return;
@@ -339,14 +337,14 @@ impl Connection {
         }
     }
 
-    /// The connection is over.
+    /// Ends the connection.
     fn lose(&mut self, lost: Lost, core: &mut Core) {
         let now_ns = core.clock.now_ns();
         let before = self.protocol.in_flight();
         let again = self.protocol.lose(lost, now_ns, &mut core.recorder);
         core.ended += (before - usize::from(again.is_some())) as u32;
         if let Some(sent) = self.pending.take() {
-            // Closed before anything was sent: without this end it would be tried for ever.
+            // Closed before anything was sent: fail the request, or it would be retried forever.
             let class = lost.class(&sent, Phase::FirstByte);
             core.recorder
                 .failed(&sent, class, now_ns, &Summary::default());
@@ -377,23 +375,23 @@ impl Connection {
     }
 }
 
-// From the attempt to connect to the first request: connecting, agreeing on TLS, and what follows a
-// failure of either.
+// From the connection attempt to the first request: connecting, TLS handshake, and failures of
+// either.
 
-/// After the first failure to connect, a connection waits this long before it tries again, and twice
-/// as long after each further one.
+/// Pause before retrying after the first failed connection attempt; doubles with each further
+/// failure.
 const FIRST_PAUSE_NS: u64 = 1_000_000;
 
-/// It never waits longer than this.
+/// Upper limit of the pause.
 const LONGEST_PAUSE_NS: u64 = 100_000_000;
 
 impl Connection {
-    /// The attempt to connect has an end. True when it was a good one.
+    /// Handles the end of a connection attempt. Returns whether it succeeded.
     fn connected(&mut self, may_have_failed: bool, core: &mut Core) -> bool {
         let Some(channel) = &mut self.channel else {
             return false;
         };
-        // A socket without an error can be written to; only one with an error is asked for it.
+        // A socket without an error is connected; query the error only if there may be one.
         if may_have_failed {
             core.traffic.calls += 1;
             if let Err(error) = channel::finish_connecting(channel.socket()) {
@@ -413,7 +411,7 @@ impl Connection {
         true
     }
 
-    /// Reads what the other side says during the handshake, and what may follow it at once.
+    /// Reads the server's part of the handshake, and any data that follows it immediately.
     fn shake_hands(&mut self, core: &mut Core) {
         loop {
             let Some(channel) = &mut self.channel else {
@@ -491,7 +489,7 @@ impl Connection {
         };
     }
 
-    /// Writes what TLS waits to say before requests can be sent.
+    /// Writes pending handshake data.
     fn greet(&mut self, core: &mut Core) {
         if let (State::Greeting, Some(channel)) = (self.state, &mut self.channel)
             && channel.flush(&mut core.traffic).is_err()

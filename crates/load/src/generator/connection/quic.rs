@@ -1,5 +1,4 @@
-//! What happened on a QUIC connection, and what that means for it: the counterpart of
-//! [`Connection::on_event`], which does the same for sockets.
+//! Handles events of a QUIC connection, like [`Connection::on_event`] for sockets.
 
 use super::{Connection, State};
 use crate::generator::core::Core;
@@ -11,7 +10,7 @@ use crate::outcomes::ErrorClass;
 use speedwell_load_h3::{Event, What};
 
 impl Connection {
-    /// Begins to connect.
+    /// Starts connecting.
     pub(super) fn open_quic(&mut self, token: u64, core: &mut Core) {
         let local = core.load.target.local;
         let address = core.next_address().clone();
@@ -20,12 +19,12 @@ impl Connection {
         };
         match address {
             Address::Internet(to) => streams.connect(to, local, token, engine),
-            // Loads with such an address are refused before they begin.
+            // Loads with such an address are rejected before they start.
             Address::Unix(_) => self.fail_to_open(ErrorClass::ConnectUnreachable, core),
         }
     }
 
-    /// Something happened on the connection.
+    /// Handles an event of the connection.
     pub fn on_quic(&mut self, event: Event, core: &mut Core) {
         let at_ns = core.clock.time_of(event.at);
         let Protocol::Three(streams) = &mut self.protocol else {
@@ -63,12 +62,12 @@ impl Connection {
         }
     }
 
-    /// The load is over.
+    /// Closes the connection at the end of the load.
     pub fn hang_up(&mut self) {
         self.protocol.hang_up();
     }
 
-    /// Gives the connection up when it takes no further request and has none in flight.
+    /// Closes the connection if it accepts no further request and has none in flight.
     fn after_event(&mut self, core: &mut Core) {
         self.is_last |= self.protocol.is_last();
         let is_awaited = self.pending.is_some() || self.protocol.in_flight() > 0;

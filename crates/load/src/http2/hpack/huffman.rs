@@ -1,14 +1,14 @@
 //! The Huffman code of HPACK (RFC 7541, section 5.2 and appendix B).
 //!
-//! The code is canonical: codes of one length are consecutive, in the order of their symbols. So
-//! the lengths alone define it, and everything else is computed from them when the crate is
-//! compiled. Decoding goes four bits at a time through an automaton whose states are the inner
-//! nodes of the code's tree; no code is shorter than five bits, so a step yields one byte at most.
+//! The code is canonical: codes of the same length are consecutive, in the order of their symbols.
+//! The lengths alone therefore define it, and everything else is computed from them at compile
+//! time. Decoding takes four bits at a time through an automaton whose states are the inner nodes
+//! of the code tree; no code is shorter than five bits, so a step yields at most one byte.
 
-/// The symbol that ends nothing: it must not occur in a string.
+/// The end-of-string symbol, which must not occur in a string.
 const EOS: usize = 256;
 
-/// Bits of the code of each symbol (RFC 7541, appendix B).
+/// Code length in bits of each symbol (RFC 7541, appendix B).
 #[rustfmt::skip]
 static LENGTHS: [u8; 257] = LENGTHS_BY_SYMBOL;
 #[rustfmt::skip]
@@ -54,10 +54,10 @@ const CODES_BY_SYMBOL: [u32; 257] = {
 };
 static CODES: [u32; 257] = CODES_BY_SYMBOL;
 
-/// Inner nodes of the tree: one less than its leaves.
+/// Number of inner nodes of the tree: one less than its leaves.
 const STATES: usize = 256;
 
-/// Child for each bit of each inner node: below [`STATES`] an inner node, else `STATES` + symbol.
+/// Children of each inner node by bit: an inner node if below [`STATES`], else `STATES` + symbol.
 const TREE: [[u16; 2]; STATES] = {
     let mut tree = [[0u16; 2]; STATES];
     let (mut used, mut symbol) = (1, 0);
@@ -80,17 +80,17 @@ const TREE: [[u16; 2]; STATES] = {
     tree
 };
 
-/// What four bits do in a state.
+/// Effect of four bits in a state.
 #[derive(Clone, Copy)]
 struct Step {
     next: u8,
-    /// The byte that was completed, if [`EMITS`] is set.
+    /// The completed byte, if [`EMITS`] is set.
     byte: u8,
     flags: u8,
 }
 
 const EMITS: u8 = 1;
-/// The symbol that must not occur was completed.
+/// The forbidden symbol was completed.
 const FAILS: u8 = 2;
 /// A string may end here: fewer than eight bits are pending, all of them ones.
 const MAY_END: u8 = 4;
@@ -145,8 +145,8 @@ const fn step(state: usize, bits: usize, may_end: &[bool; STATES]) -> Step {
     }
 }
 
-/// Hands the bytes of a string over, one by one. `None` if it ends badly or contains the symbol
-/// that must not occur (section 5.2).
+/// Decodes a string and passes on its bytes. `None` if it has invalid padding or contains the
+/// forbidden symbol (section 5.2).
 #[inline]
 pub(super) fn decode(coded: &[u8], mut take: impl FnMut(u8)) -> Option<()> {
     let (mut state, mut flags) = (0, MAY_END);
@@ -165,7 +165,7 @@ pub(super) fn decode(coded: &[u8], mut take: impl FnMut(u8)) -> Option<()> {
     (flags & MAY_END != 0).then_some(())
 }
 
-/// Bytes that a string takes in this code.
+/// Returns the length of a string in this code.
 pub(super) fn encoded_bytes(text: &[u8]) -> usize {
     let bits: usize = text
         .iter()

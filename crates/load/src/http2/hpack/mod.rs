@@ -1,8 +1,8 @@
-//! HPACK, the compression of header fields (RFC 7541): a whole decoder, and as much of an encoder as
+//! HPACK header compression (RFC 7541): a complete decoder, and the part of an encoder that
 //! requests need, which never uses a dynamic table.
 //!
-//! It decides what the bytes of a header block say; which fields a response must have is not known
-//! here. Start reading at [`Decoder`]; what one representation looks like is in `representation`.
+//! Decides what the bytes of a header block mean, not which fields a response must have. Start at
+//! [`Decoder`]; the format of a representation is in `representation`.
 
 mod huffman;
 mod representation;
@@ -14,31 +14,31 @@ pub(super) use table::ENTRIES;
 use std::ops::Range;
 use table::{ENTRY_OVERHEAD_BYTES, Table, entry};
 
-/// Size of the dynamic table that both sides assume at first, in bytes (RFC 9113, section 6.5.2).
+/// Initial size of the dynamic table in bytes (RFC 9113, section 6.5.2).
 const INITIAL_SIZE: usize = 4096;
 
-/// How the decoding of a block ended.
+/// Result of decoding a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decoded {
-    /// All fields are there.
+    /// All fields were decoded.
     Whole,
-    /// The fields take more room than allowed. Later blocks cannot be decoded, because the rest of
-    /// this one was not.
+    /// The fields exceed the size limit. Later blocks cannot be decoded, since this one was not
+    /// decoded completely.
     TooLarge,
-    /// It cannot be decoded, and no later block can (RFC 9113, section 4.3).
+    /// The block is malformed, and no later block can be decoded (RFC 9113, section 4.3).
     Malformed,
 }
 
-/// Decodes the header blocks of one connection in the order in which they came.
+/// Decodes the header blocks of a connection in order.
 #[derive(Debug)]
 pub struct Decoder {
     table: Table,
-    /// What we announced as SETTINGS_HEADER_TABLE_SIZE: the most that an update may ask for.
+    /// Our SETTINGS_HEADER_TABLE_SIZE, the upper limit for size updates.
     limit: usize,
 }
 
 impl Decoder {
-    /// For a peer that may use a table of so many bytes.
+    /// Creates a decoder for a peer that may use a table of this many bytes.
     pub fn new(table_size: u32) -> Decoder {
         let limit = table_size as usize;
         Decoder {
@@ -47,8 +47,8 @@ impl Decoder {
         }
     }
 
-    /// Puts the fields of a block in the place of those that were there. `max_list_bytes` counts
-    /// names, values and 32 for each field (RFC 9113, section 6.5.2).
+    /// Decodes a block, replacing the previous contents of `fields`. `max_list_bytes` limits names
+    /// and values plus 32 bytes per field (RFC 9113, section 6.5.2).
     pub fn decode(&mut self, block: &[u8], fields: &mut Fields, max_list_bytes: usize) -> Decoded {
         fields.clear();
         let mut reader = Reader::new(block);
@@ -69,7 +69,7 @@ impl Decoder {
     fn take(&mut self, representation: Representation, fields: &mut Fields) -> Option<()> {
         match representation {
             Representation::SizeUpdate(size) => {
-                // Section 4.2: only at the beginning of a block; section 6.3: within our limit.
+                // Only at the start of a block (section 4.2), and within our limit (section 6.3).
                 let size = size as usize;
                 if !fields.is_empty() || size > self.limit {
                     return None;
@@ -119,23 +119,23 @@ impl Decoder {
     }
 }
 
-// Header fields after decoding, in memory that is used again for the next block.
+// Decoded header fields, in memory that is reused for later blocks.
 
-/// The fields of a header block, in their order, pseudo-header fields included.
+/// The fields of a header block in order, including pseudo-header fields.
 #[derive(Debug, Clone, Default)]
 pub struct Fields {
     bytes: Vec<u8>,
-    /// Where the name and the value of each field end. A name begins where the last value ended.
+    /// Ends of the name and value of each field. A name starts where the previous value ends.
     ends: Vec<(usize, usize)>,
 }
 
 impl Fields {
-    /// None.
+    /// Creates an empty list.
     pub fn new() -> Fields {
         Fields::default()
     }
 
-    /// Names and values, in the order of the block.
+    /// Iterates over names and values, in the order of the block.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut start = 0;
         self.ends.iter().map(move |(name_end, end)| {
@@ -145,24 +145,24 @@ impl Fields {
         })
     }
 
-    /// The first value of a field; its name must be in lower case.
+    /// Returns the first value of a field; the name must be lowercase.
     pub fn value(&self, name: &str) -> Option<&[u8]> {
         self.iter()
             .find(|(known, _)| *known == name.as_bytes())
             .map(|(_, value)| value)
     }
 
-    /// How many there are.
+    /// Number of fields.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The size of the list as limits count it.
+    /// Size of the list for comparison with limits.
     fn list_bytes(&self) -> usize {
         self.bytes.len() + self.ends.len() * ENTRY_OVERHEAD_BYTES
     }
@@ -172,17 +172,17 @@ impl Fields {
         self.ends.clear();
     }
 
-    /// Where the text of the next name or value goes.
+    /// Buffer to append the next name or value to.
     fn text(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Ends a field of which the name up to `name_end` and the value have been appended.
+    /// Completes a field after its name, up to `name_end`, and its value have been appended.
     fn end_field(&mut self, name_end: usize) {
         self.ends.push((name_end, self.bytes.len()));
     }
 
-    /// Where the bytes of the last field are: name and value.
+    /// Returns name and value of the last field.
     fn last(&self) -> (&[u8], &[u8]) {
         let start = self.start_of_last();
         let Some((name_end, end)) = self.ends.last() else {
@@ -205,21 +205,21 @@ impl Fields {
     }
 }
 
-// Header fields of requests as bytes. Nothing refers to a dynamic table, so the bytes mean the same on
-// every connection at any time, and can be sent again and again.
+// Encoded header fields of requests. They never refer to a dynamic table, so the bytes mean the
+// same on every connection at any time and can be reused.
 
-/// Announces that our encoder's dynamic table has size zero from now on (RFC 7541, section
-/// 6.3). It must begin the first block after the peer made the table smaller (section 4.2).
+/// Announces that our encoder's dynamic table has size zero from now on (RFC 7541, section 6.3).
+/// Must start the first block after the peer reduced the table size (section 4.2).
 pub(super) const SIZE_UPDATE_ZERO: u8 = 0x20;
 
-/// Literals that no intermediary shall keep (section 7.1.3).
+/// Literals that intermediaries must not index (section 7.1.3).
 const NEVER_INDEXED: u8 = 0x10;
 const WITHOUT_INDEXING: u8 = 0;
 const INDEXED: u8 = 0x80;
 
-/// Appends a field; its name is put into lower case.
+/// Appends a field with its name in lowercase.
 pub fn encode_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    // Only short names are in the static table, so that a name that does not fit is not there.
+    // The static table contains only short names, so a name that does not fit is not in it.
     let mut buffer = [0; 64];
     let lower = buffer.get_mut(..name.len()).map(|lower| {
         lower.copy_from_slice(name);
@@ -248,7 +248,7 @@ pub fn encode_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     text(out, value);
 }
 
-/// A string, in the Huffman code where that is shorter.
+/// Appends a string, Huffman-coded if that is shorter.
 fn text(out: &mut Vec<u8>, text: &[u8]) {
     let coded_bytes = huffman::encoded_bytes(text);
     if coded_bytes < text.len() {
@@ -336,8 +336,8 @@ mod tests {
         let of = |table_size, block: &[u8]| {
             Decoder::new(table_size).decode(block, &mut Fields::new(), 100)
         };
-        // An index of 0, one behind both tables, a cut text, a table beyond what was allowed, a
-        // table that changes behind a field.
+        // An index of 0, one beyond both tables, a truncated string, a table size above the limit,
+        // and a size update after a field.
         for block in [
             &[0x80][..],
             &[0xbe],

@@ -1,9 +1,9 @@
-//! The representations that a header block consists of (RFC 7541, section 6), found without looking
-//! into their texts and without any table.
+//! The representations that make up a header block (RFC 7541, section 6), parsed without decoding
+//! their strings and without any table.
 
 use super::huffman;
 
-/// A string as it stands in a block.
+/// A string as encoded in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Text<'a> {
     pub(crate) is_huffman: bool,
@@ -20,12 +20,12 @@ impl<'a> Text<'a> {
         Some(Text { is_huffman, coded })
     }
 
-    /// Hands a text in the Huffman code over, byte by byte. `None` if it is no such code.
+    /// Decodes a Huffman-coded string and passes on its bytes. `None` if it is invalid.
     pub(crate) fn decode(self, take: impl FnMut(u8)) -> Option<()> {
         huffman::decode(self.coded, take)
     }
 
-    /// Appends the text itself. `None` if it is no Huffman code.
+    /// Appends the decoded string. `None` if its Huffman code is invalid.
     pub(crate) fn append_to(self, out: &mut Vec<u8>) -> Option<()> {
         if self.is_huffman {
             return huffman::decode(self.coded, |byte| out.push(byte));
@@ -34,8 +34,8 @@ impl<'a> Text<'a> {
         Some(())
     }
 
-    /// Writes the text into a small buffer and gives the part of it that was filled. `None` if it
-    /// does not fit or is no Huffman code.
+    /// Decodes the string into a small buffer and returns the filled part. `None` if it does not
+    /// fit or its Huffman code is invalid.
     #[inline]
     pub(crate) fn within(self, buffer: &mut [u8]) -> Option<&[u8]> {
         let mut length = 0;
@@ -59,7 +59,7 @@ impl<'a> Text<'a> {
 /// The name of a literal field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Name<'a> {
-    /// That of the entry with this index.
+    /// Name of the entry with this index.
     Indexed(u32),
     Literal(Text<'a>),
 }
@@ -71,14 +71,14 @@ pub(crate) enum Representation<'a> {
     Literal {
         name: Name<'a>,
         value: Text<'a>,
-        /// The field becomes an entry of the dynamic table.
+        /// Whether the field becomes an entry of the dynamic table.
         is_kept: bool,
     },
     /// The dynamic table gets this maximum size.
     SizeUpdate(u32),
 }
 
-/// Goes through a block.
+/// Reads the representations of a block.
 #[derive(Debug, Clone)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
@@ -93,8 +93,8 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// Skips literals whose names have one of these indices, a bit for each, as long as index and
-    /// length have the forms that nearly all of them have. `true` if there were any.
+    /// Skips literals whose names have one of the given indices (a bit set), as long as index and
+    /// length are encoded in the most common forms. Returns whether any were skipped.
     #[inline]
     pub(crate) fn skip_literals(&mut self, indices: u64) -> bool {
         let before = self.rest.len();
@@ -102,7 +102,8 @@ impl<'a> Reader<'a> {
             let (index, length, rest) = match self.rest {
                 // With indexing: the index is in the first byte (section 6.2.1).
                 [first @ 0x41..0x7f, length, rest @ ..] => (*first & 0x3f, *length, rest),
-                // Without, or never: an index from 15 on is in the second (section 6.2.2).
+                // Without indexing, or never indexed: an index of 15 or more is in the second byte
+                // (section 6.2.2).
                 [0x0f | 0x1f, more @ 0..47, length, rest @ ..] => (more + 15, *length, rest),
                 _ => break,
             };
@@ -115,7 +116,7 @@ impl<'a> Reader<'a> {
         self.rest.len() < before
     }
 
-    /// The next representation. `None` if it is cut or malformed.
+    /// Reads the next representation. `None` if it is truncated or malformed.
     #[inline]
     pub(crate) fn read(&mut self) -> Option<Representation<'a>> {
         let first = *self.rest.first()?;
@@ -123,7 +124,7 @@ impl<'a> Reader<'a> {
         match first {
             0x80.. => Some(Representation::Indexed(decode(rest, 7)?)),
             0x20..0x40 => Some(Representation::SizeUpdate(decode(rest, 5)?)),
-            // Without indexing and never indexed differ for intermediaries only.
+            // "Without indexing" and "never indexed" differ only for intermediaries.
             _ => {
                 let is_kept = first & 0x40 != 0;
                 let name = match decode(rest, if is_kept { 6 } else { 4 })? {
@@ -140,15 +141,15 @@ impl<'a> Reader<'a> {
     }
 }
 
-// Integers of HPACK (RFC 7541, section 5.1): a prefix inside the first byte, then groups of seven
+// HPACK integers (RFC 7541, section 5.1): a prefix within the first byte, then groups of seven
 // bits.
 
-/// The largest value that is read. RFC 7541 asks for a limit; no index, length or table size of a
-/// block that fits our other limits comes near it.
+/// Maximum value accepted. RFC 7541 demands a limit; no index, length or table size of a block
+/// within our other limits comes near it.
 const MAX: u64 = u32::MAX as u64;
 
-/// Reads an integer whose prefix has so many bits and moves behind it. `None` if the bytes end
-/// inside it, or if it is too large or needlessly long.
+/// Reads an integer with a prefix of this many bits and advances past it. `None` if it is
+/// truncated, too large or needlessly long.
 #[inline]
 pub(super) fn decode(bytes: &mut &[u8], prefix_bits: u32) -> Option<u32> {
     let (first, rest) = bytes.split_first()?;
@@ -164,7 +165,7 @@ pub(super) fn decode(bytes: &mut &[u8], prefix_bits: u32) -> Option<u32> {
 
 fn continued(bytes: &mut &[u8], mask: u32) -> Option<u32> {
     let mut value = u64::from(mask);
-    // Five groups hold 35 bits, more than `MAX` needs; whoever sends more pads with zeros.
+    // Five groups hold 35 bits, more than `MAX` needs; longer encodings are padded with zeros.
     for group in 0..5 {
         let (byte, rest) = bytes.split_first()?;
         *bytes = rest;
@@ -176,7 +177,7 @@ fn continued(bytes: &mut &[u8], mask: u32) -> Option<u32> {
     None
 }
 
-/// Appends an integer behind the bits of `pattern` that its prefix leaves free.
+/// Appends an integer whose prefix occupies the bits that `pattern` leaves free.
 pub(super) fn encode(out: &mut Vec<u8>, pattern: u8, prefix_bits: u32, value: usize) {
     let mask = (1usize << prefix_bits) - 1;
     if value < mask {

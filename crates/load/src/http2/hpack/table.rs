@@ -1,6 +1,6 @@
-//! The two tables of header fields. The bytes of the dynamic one (RFC 7541, sections 2.3.2 and 4) lie one
-//! behind the other in a buffer whose free beginning is reclaimed now and then, so that nothing is allocated once the
-//! table has been full.
+//! The static and the dynamic table of header fields. The dynamic table (RFC 7541, sections 2.3.2
+//! and 4) stores its bytes consecutively in a buffer whose unused start is reclaimed occasionally,
+//! so that nothing is allocated once the table has been full.
 
 use std::collections::VecDeque;
 
@@ -36,7 +36,7 @@ impl Table {
         }
     }
 
-    /// Name and value; 0 is the newest entry.
+    /// Returns name and value; index 0 is the newest entry.
     pub(super) fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
         let place = self.entries.len().checked_sub(index + 1)?;
         let entry = self.entries.get(place)?;
@@ -52,7 +52,7 @@ impl Table {
         self.evict(max_size);
     }
 
-    /// An entry larger than the table empties it, which is no error (section 4.4).
+    /// Inserts an entry. One larger than the table empties it, which is not an error (section 4.4).
     pub(super) fn insert(&mut self, name: &[u8], value: &[u8]) {
         let size = name.len() + value.len() + ENTRY_OVERHEAD_BYTES;
         if size > self.max_size {
@@ -79,7 +79,7 @@ impl Table {
         }
     }
 
-    /// Moves what is left to the beginning when more bytes lie idle before it than the table holds.
+    /// Moves the remaining bytes to the start once more than the table size is unused there.
     fn reclaim(&mut self) {
         let start = self
             .entries
@@ -96,16 +96,16 @@ impl Table {
 
 // The static table (RFC 7541, appendix A).
 
-/// How many entries it has; the dynamic table is numbered from the next index on.
+/// Number of static entries; indices of the dynamic table follow.
 pub(crate) const ENTRIES: u32 = 61;
 
-/// The field at an index from 1 to [`ENTRIES`].
+/// Returns the static entry at an index from 1 to [`ENTRIES`].
 pub(crate) fn entry(index: u32) -> Option<(&'static str, &'static str)> {
     let place = usize::try_from(index).ok()?.checked_sub(1)?;
     TABLE.get(place).copied()
 }
 
-/// The index of a field, and whether its value agrees, too.
+/// Returns the index of a field, and whether its value matches, too.
 pub(super) fn find(name: &[u8], value: &[u8]) -> Option<(usize, bool)> {
     let is_named = |entry: &&(usize, &(&str, &str))| entry.1.0.as_bytes() == name;
     let mut named = TABLE.iter().enumerate().filter(|entry| is_named(&entry));
@@ -181,6 +181,6 @@ static TABLE: [(&str, &str); ENTRIES as usize] = [
     ("www-authenticate", ""),
 ];
 
-/// What an entry weighs beside its name and value, in bytes (RFC 7541, section 4.1; the same figure
-/// counts for SETTINGS_MAX_HEADER_LIST_SIZE, RFC 9113, section 6.5.2).
+/// Size of an entry in addition to its name and value, in bytes (RFC 7541, section 4.1; also
+/// applies to SETTINGS_MAX_HEADER_LIST_SIZE, RFC 9113, section 6.5.2).
 pub(super) const ENTRY_OVERHEAD_BYTES: usize = 32;

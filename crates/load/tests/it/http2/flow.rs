@@ -1,4 +1,4 @@
-//! Windows: of what is sent, and of what arrives.
+//! Flow-control windows in both directions.
 
 use super::frames::{
     DATA, END, HEADERS, RST_STREAM, SETTINGS, WINDOW_UPDATE, data, frame, headers, settings,
@@ -10,7 +10,7 @@ use speedwell_load::http2::{ConnectionError, Settings, StreamError};
 const INITIAL_WINDOW_SIZE: u16 = 4;
 const OK: &[(&str, &str)] = &[(":status", "200")];
 
-/// Stream and length of the DATA frames that were written, and whether each ended its stream.
+/// Stream ID and length of the DATA frames written, and whether each ended its stream.
 fn bodies(client: &mut Client) -> Vec<(u32, usize, bool)> {
     let frames = client.written();
     let data = frames.iter().filter(|frame| frame.kind == DATA);
@@ -182,7 +182,7 @@ fn the_server_is_told_to_go_on_when_half_of_a_window_is_used() {
             .collect()
     };
     assert_eq!(updates(false), vec![501; 70]);
-    // 66 streams bring more than half of 65 535 bytes; the frame that did was the 66th's first.
+    // 66 streams send more than half of 65 535 bytes; the 66th's first frame exceeds it.
     assert_eq!(updates(true), [501 * 65 + 500]);
 }
 

@@ -1,5 +1,4 @@
-//! Frames as a server writes them, built here from the words of RFC 9113 and not by the code under
-//! test.
+//! Server frames, built here from the text of RFC 9113 and not by the code under test.
 
 pub const DATA: u8 = 0;
 pub const HEADERS: u8 = 1;
@@ -53,7 +52,7 @@ pub fn go_away(last: u32, code: u32) -> Vec<u8> {
     )
 }
 
-/// A header block of literals without any compression.
+/// A header block of uncompressed literals.
 pub fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, value) in fields {
@@ -85,7 +84,7 @@ pub struct Frame {
     pub payload: Vec<u8>,
 }
 
-/// Cuts what a client wrote into frames.
+/// Splits the client's output into frames.
 pub fn parse(mut bytes: &[u8]) -> Vec<Frame> {
     let mut frames = Vec::new();
     while !bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! The decoder and the encoder beside another implementation, on random and on published blocks.
+//! Decoder and encoder compared with another implementation, on random and on published blocks.
 
 use super::frames::{END, END_HEADERS, HEADERS, frame, settings};
 use super::peer::Client;
@@ -94,8 +94,8 @@ fn every_byte_is_read_in_the_huffman_code_of_another_encoder() {
     }
 }
 
-/// Blocks that are damaged. The other decoder sets no limit to integers and accepts a change of the
-/// table anywhere, so what it accepts and we refuse is looked at no further.
+/// Decodes damaged blocks. The other decoder does not limit integers and accepts size updates
+/// anywhere, so blocks that only it accepts are not compared further.
 #[test]
 fn damaged_blocks_are_read_as_another_decoder_does_or_refused() {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
@@ -112,7 +112,7 @@ fn damaged_blocks_are_read_as_another_decoder_does_or_refused() {
         }
         let mut read = Fields::new();
         match Decoder::new(4096).decode(&block, &mut read, 1 << 20) {
-            // RFC 7541 does not forbid a block that changes the table and has no fields.
+            // RFC 7541 permits a block with only a size update and no fields.
             Decoded::Whole if read.is_empty() => {}
             Decoded::Whole => {
                 assert_eq!(

@@ -1,4 +1,4 @@
-//! HTTP/2: each rule as a story, random traffic, and other implementations as the peer.
+//! HTTP/2: each rule as a scenario, random traffic, and other implementations as the peer.
 
 mod flow;
 mod frames;

@@ -1,4 +1,4 @@
-//! Against the server of nghttp2, over TCP.
+//! Tests against nghttpd, the server of nghttp2, over TCP.
 
 use super::frames::parse;
 use speedwell_load::http1::RequestParts;
@@ -21,7 +21,7 @@ impl Drop for Server {
     }
 }
 
-/// Starts it in this folder and connects; `None` if it is not installed.
+/// Starts nghttpd in this folder and connects; `None` if it is not installed.
 fn server(folder: &std::path::Path) -> Option<Server> {
     // A port that was free a moment ago.
     let port = TcpListener::bind("127.0.0.1:0")
@@ -77,7 +77,7 @@ fn nghttpd_answers_files_and_uploads() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// 150 requests on one connection: a file, a file that is not there, an upload that comes back.
+/// Sends 150 requests on one connection: for a file, a missing file, and an upload that is echoed.
 fn exchange(stream: &mut TcpStream, settings: &Settings) {
     let body = vec![b'u'; 90_000];
     let request = |method, target, body| {

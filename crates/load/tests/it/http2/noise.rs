@@ -1,5 +1,5 @@
-//! What must hold of everything that a server may send, however it is cut. The fuzz target uses
-//! this file, too, so it depends on nothing beside it.
+//! Invariants of any server output, however it is split. Also used by the fuzz target, so this file
+//! depends on nothing else.
 
 use speedwell_load::http1::{MethodKind, Phase, RequestParts, Summary};
 use speedwell_load::http2::hpack::Fields;
@@ -9,7 +9,7 @@ use speedwell_load::http2::{
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// How a stream went.
+/// The history of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Story {
     pub begun: bool,
@@ -21,7 +21,7 @@ pub struct Story {
     pub failed: Option<StreamError>,
 }
 
-/// What a connection came to.
+/// The result of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
     pub stories: BTreeMap<u32, Story>,
@@ -31,7 +31,7 @@ pub struct Outcome {
     pub capacity: usize,
 }
 
-/// What is asked on the streams, over and over: encoded once, because the fuzz target wants speed.
+/// The requests of the streams, used cyclically; encoded once, for the speed of the fuzz target.
 pub fn requests() -> &'static [Request] {
     static REQUESTS: OnceLock<Vec<Request>> = OnceLock::new();
     REQUESTS.get_or_init(encode_requests)
@@ -57,7 +57,7 @@ fn encode_requests() -> Vec<Request> {
     .collect()
 }
 
-/// Small enough for short streams to reach them.
+/// Small enough for short streams to exceed them.
 pub fn small(table_size: u32) -> Settings {
     Settings {
         table_size,
@@ -67,10 +67,10 @@ pub fn small(table_size: u32) -> Settings {
     }
 }
 
-/// Feeds these pieces to a connection with streams of every kind under way; token 4 is cancelled.
+/// Feeds these pieces to a connection with streams of every kind in flight; token 4 is cancelled.
 ///
 /// # Panics
-/// A stream was lost, or ended twice, or something was said of it after its end.
+/// Panics if a stream is lost, ends twice, or has events after its end.
 pub fn read<'a>(settings: &Settings, pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
     let requests = requests();
     let mut connection = Connection::new(settings);
@@ -102,8 +102,8 @@ pub fn read<'a>(settings: &Settings, pieces: impl IntoIterator<Item = &'a [u8]>)
     assert_eq!(known, open, "a stream is open, or it ended once");
     assert_eq!(connection.open_streams(), open.len());
     for (token, story) in &mut stories {
-        // How much of a body had been handed over when it was found to be too long depends on how
-        // it was cut; of whole ones everything is known.
+        // How much of a failed body was delivered depends on the splitting; complete ones must
+        // match exactly.
         match story.ended {
             Some(summary) => assert_eq!(summary.body_bytes, story.body.len() as u64),
             None => story.body.clear(),
@@ -165,10 +165,10 @@ fn note(stories: &mut BTreeMap<u32, Story>, event: Event) {
     }
 }
 
-/// Reads a stream whole, byte by byte and in pieces.
+/// Reads a stream at once, byte by byte and in pieces.
 ///
 /// # Panics
-/// The pieces made a difference.
+/// Panics if the results differ.
 pub fn check(table_size: u32, stream: &[u8], length: usize) -> Outcome {
     let settings = small(table_size);
     let whole = read(&settings, [stream]);
@@ -192,7 +192,7 @@ mod tests {
     use rand_xoshiro::Xoshiro256PlusPlus;
     use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
-    /// Frames of every type with mostly sensible contents.
+    /// A frame of any type with mostly sensible contents.
     fn random_frame(random: &mut Xoshiro256PlusPlus) -> Vec<u8> {
         let mut pick = |end: u32| random.next_u32() % end;
         let stream = match pick(20) {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     /// Recorded from nghttpd 1.52; the first byte, which tells the fuzz target whether a table was
-    /// allowed, is ours.
+    /// allowed, was added.
     #[test]
     fn recorded_connections_are_read_however_they_are_cut() {
         let recorded = [
@@ -259,7 +259,7 @@ mod tests {
                     |token: u32| outcome.stories[&token].ended.map(|summary| summary.status);
                 assert_eq!([0, 1, 2, 3].map(ended), [Some(200); 4]);
                 assert_eq!([6, 7].map(ended), [Some(200); 2]);
-                // It answers HEAD for a file that is not there with a page.
+                // nghttpd answers HEAD for a missing file with a page.
                 assert_eq!(outcome.stories[&5].failed, Some(StreamError::Length));
                 assert_eq!(outcome.stories[&0].body, b"Hello, world!\n");
                 assert_eq!(outcome.stories[&3].body, [b'y'; 100]);

@@ -1,4 +1,4 @@
-//! A client whose server is the test: what happened to each stream, and which frames it wrote.
+//! A client whose server is the test: the events of each stream, and the frames it wrote.
 
 use super::frames::{Frame, parse, settings};
 use speedwell_load::http1::{RequestParts, Summary};
@@ -6,7 +6,7 @@ use speedwell_load::http2::{
     Connection, ConnectionError, ErrorCode, Event, Request, Scheme, Settings, StreamError,
 };
 
-/// An event with everything that it lent copied.
+/// An owned copy of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
     FirstByte(u32),
@@ -50,7 +50,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Its greeting is sent and nothing has arrived.
+    /// A client that has sent its greeting and received nothing.
     pub fn silent(settings: &Settings) -> Client {
         let mut client = Client {
             connection: Connection::new(settings),
@@ -60,7 +60,7 @@ impl Client {
         client
     }
 
-    /// The server has announced these settings.
+    /// A client whose server has announced these settings.
     pub fn with(pairs: &[(u16, u32)]) -> Client {
         let mut client = Client::silent(&Settings::default());
         assert_eq!(client.feed(&settings(pairs)), [Seen::Settings]);
@@ -72,7 +72,7 @@ impl Client {
         Client::with(&[])
     }
 
-    /// With GET requests in flight: token 0 on stream 1, token 1 on stream 3 and so on.
+    /// A client with GET requests in flight: token 0 on stream 1, token 1 on stream 3 and so on.
     pub fn asking(streams: u32) -> Client {
         let mut client = Client::new();
         for token in 0..streams {
@@ -97,7 +97,7 @@ impl Client {
         seen
     }
 
-    /// How the only response ended, which these bytes complete.
+    /// Feeds bytes that complete the only response and returns its summary.
     #[track_caller]
     pub fn ended(&mut self, bytes: &[u8]) -> Summary {
         match self.feed(bytes).last() {
@@ -106,7 +106,7 @@ impl Client {
         }
     }
 
-    /// Why the only stream failed, which these bytes bring about.
+    /// Feeds bytes that fail the only stream and returns the reason.
     #[track_caller]
     pub fn failed(&mut self, bytes: &[u8]) -> StreamError {
         match self.feed(bytes).last() {
@@ -115,7 +115,8 @@ impl Client {
         }
     }
 
-    /// The error that these bytes bring about; the GOAWAY frame that is written must name its code.
+    /// Feeds bytes that fail the connection and returns the error; the GOAWAY frame must contain
+    /// its code.
     #[track_caller]
     pub fn broken(&mut self, bytes: &[u8]) -> ConnectionError {
         let error = self.try_feed(bytes).1.unwrap_err();
@@ -134,7 +135,7 @@ impl Client {
         error
     }
 
-    /// What it wrote since the last time.
+    /// Frames written since the last call.
     pub fn written(&mut self) -> Vec<Frame> {
         let frames = parse(self.connection.output());
         let sent = self.connection.output().len();

@@ -1,4 +1,4 @@
-//! What a request looks like on the wire, as another implementation of HPACK reads it.
+//! Encoded requests, as decoded by another HPACK implementation.
 
 use super::frames::{CONTINUATION, END, Frame, HEADERS, parse, settings};
 use super::peer::Client;
@@ -6,7 +6,7 @@ use loona_hpack::Decoder;
 use speedwell_load::http1::{RequestError, RequestParts};
 use speedwell_load::http2::{Connection, Request, Scheme, Settings};
 
-/// The fields of the header block that these frames make up.
+/// Decodes the fields of the header block in these frames.
 fn fields(frames: &[Frame]) -> Vec<(String, String)> {
     let block: Vec<u8> = frames
         .iter()
@@ -113,7 +113,7 @@ fn the_commonest_request_is_a_few_bytes() {
         host: "a",
         ..RequestParts::default()
     });
-    // Three entries of the static table, and the authority, which the Huffman code cannot shorten.
+    // Three static table entries and the authority, which the Huffman code cannot shorten.
     assert_eq!(frames[0].payload, b"\x82\x87\x01\x01a\x84");
     assert_eq!(frames[0].flags, 4 | END);
 }

@@ -1,4 +1,4 @@
-//! What makes a response, and what makes none.
+//! Valid and invalid responses.
 
 use super::frames::{
     CONTINUATION, DATA, END, END_HEADERS, HEADERS, PADDED, block, data, frame, headers, reset,
@@ -37,7 +37,7 @@ fn a_response_is_told_from_its_first_byte_to_its_end() {
 #[test]
 fn the_fields_can_be_read_when_they_are_wanted() {
     let mut client = Client::asking(1);
-    // The names of 0x88 and 0x40 0x85... are indexed and in the Huffman code (RFC 7541, appendix C).
+    // The names of 0x88 and 0x40 0x85... are indexed and Huffman-coded (RFC 7541, appendix C).
     let mut coded = vec![0x20, 0x88];
     coded.extend(block(&[("server", "nginx")]));
     coded.extend(
@@ -97,7 +97,7 @@ fn every_form_of_a_status_is_read() {
         (&[0x8e], 500),
         (b"\x08\x03302", 302),
         (b"\x48\x03503", 503),
-        // 302 in the Huffman code, as in RFC 7541, appendix C.6.1.
+        // 302 Huffman-coded, as in RFC 7541, appendix C.6.1.
         (&[0x48, 0x82, 0x64, 0x02], 302),
         (b"\x00\x07:status\x03999", 999),
     ] {
@@ -245,7 +245,7 @@ fn malformed_heads_fail_their_stream_and_no_other() {
             "{fields:?}"
         );
         assert_eq!(client.written(), super::frames::parse(&reset(1, 1)));
-        // What else comes on it is ignored.
+        // Later frames on it are ignored.
         assert_eq!(client.feed(&data(1, END, b"x")), []);
         assert_eq!(client.ended(&headers(3, END, OK)).status, 200);
     }

@@ -1,4 +1,4 @@
-//! What breaks a connection, and how one ends in order.
+//! Violations that fail a connection, and orderly ends.
 
 use super::frames::{
     CONTINUATION, DATA, END, END_HEADERS, GOAWAY, HEADERS, PADDED, PING, PRIORITY, PUSH_PROMISE,

@@ -1,4 +1,4 @@
-//! Against the server of the `h2` crate, over a pipe in memory whose pieces are cut at random.
+//! Tests against the server of the `h2` crate, over an in-memory pipe with random splitting.
 
 use bytes::Bytes;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::task::Poll;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 
-/// What the client saw of one response.
+/// The client's view of one response.
 #[derive(Debug, Default)]
 struct Answer {
     fields: BTreeMap<String, String>,
@@ -38,7 +38,7 @@ impl Exchange {
         }
     }
 
-    /// Moves bytes in both directions, in pieces of random sizes, until something has arrived.
+    /// Moves bytes in both directions, in pieces of random size, until something arrives.
     async fn step(&mut self) {
         let Exchange {
             connection,
@@ -71,7 +71,7 @@ impl Exchange {
     }
 
     async fn ask(&mut self, requests: &[Request]) {
-        // Before that more streams would be opened than this server takes.
+        // Before that, more streams would be opened than this server accepts.
         while !self.connection.is_ready() {
             self.step().await;
         }
@@ -106,7 +106,7 @@ fn note(answers: &mut [Answer], event: Event) {
     }
 }
 
-/// Answers as the path says: `/echo` with the body that came, `/bytes/N` with so many, `/reset`
+/// Answers according to the path: `/echo` with the received body, `/bytes/N` with N bytes, `/reset`
 /// and `/refuse` not at all.
 async fn serve(pipe: DuplexStream) {
     let mut builder = h2::server::Builder::new();

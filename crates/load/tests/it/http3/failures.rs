@@ -1,4 +1,4 @@
-//! Servers that misbehave: each request ends in one class, and the counts balance.
+//! Misbehaving servers: each request ends in one class, and the counts balance.
 
 use super::server::{Asked, Server, Setup, Then, good};
 use crate::server::{carry_out, rows};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const MS: u64 = 1_000_000;
 
-/// Every second request is answered well.
+/// A server that answers every second request correctly.
 fn every_second(then: Then) -> Server {
     Server::start(move |asked: &Asked| match asked.number % 2 {
         0 => then.clone(),
@@ -57,7 +57,7 @@ fn a_stream_that_is_reset_is_counted_by_its_code() {
 #[test]
 fn a_connection_that_is_closed_ends_as_others_do_and_is_made_again() {
     let cases = [
-        // H3_NO_ERROR, and a code that is none of HTTP/3's, which means the same.
+        // H3_NO_ERROR, and a code that HTTP/3 does not define, which means the same.
         (Then::Close(0x100, false), "eof.first"),
         (Then::Close(0, false), "eof.first"),
         (Then::Close(0x100, true), "eof.in-body"),
@@ -69,7 +69,7 @@ fn a_connection_that_is_closed_ends_as_others_do_and_is_made_again() {
         assert_eq!(rows(&measured), [(class, 16)]);
         assert_eq!(measured.totals.outcomes.connections.opened, 16);
     }
-    // The first answer of each connection is good, so it was in use when it was closed.
+    // The first response of each connection succeeds, so it was in use when it was closed.
     let server = Server::start(|asked: &Asked| match asked.number % 2 {
         0 => good(),
         _ => Then::Close(0x100, false),
@@ -144,7 +144,7 @@ fn a_server_that_dies_is_noticed_and_not_stormed() {
     let measured = measured.unwrap();
     let gone_ms = died.unwrap().elapsed().as_millis() as u64;
     let refused = measured.totals.outcomes.errors(ErrorClass::ConnectRefused);
-    // Two clients whose pauses are 1, 2, 4, ... 64, 100, 100 ms long.
+    // Two clients that retry after 1, 2, 4, ... 64, 100, 100 ms.
     let most = 2 * (9 + gone_ms / 100);
     assert!((4..=most).contains(&refused), "{:?}", rows(&measured));
 }
@@ -152,7 +152,7 @@ fn a_server_that_dies_is_noticed_and_not_stormed() {
 #[test]
 fn what_never_answers_is_given_up_in_time_and_leaves_the_other_streams_alone() {
     let first_byte = Timeouts {
-        // So long that the server keeps to it with the others even where it is held up.
+        // Long enough for the server to meet it with the others even if delayed.
         first_byte_ns: Some(2000 * MS),
         ..Timeouts::default()
     };
@@ -169,7 +169,7 @@ fn what_never_answers_is_given_up_in_time_and_leaves_the_other_streams_alone() {
     let measured = carry_out(&limits(server.load(2, 1, 4), total));
     assert_eq!(rows(&measured), [("timeout.total", 4)]);
 
-    // A port that takes packets and says nothing.
+    // A port that accepts packets and never responds.
     let deaf = UdpSocket::bind("127.0.0.1:0").unwrap();
     let connect = Timeouts {
         connect_ns: Some(80 * MS),

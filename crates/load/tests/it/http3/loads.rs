@@ -1,4 +1,4 @@
-//! How many requests are sent, over how many connections and streams, and how fast.
+//! Numbers of requests, connections and streams, and rates.
 
 use super::server::{Server, Setup, Then, good};
 use crate::busy::{eventually, holds};
@@ -82,16 +82,16 @@ fn more_lanes_than_the_server_allows_wait_without_a_loss() {
     assert_eq!(rows(&measured), [("ok", 60)]);
     assert_eq!(server.connections(), 1);
     assert!(server.seen.most_at_once.load(Ordering::SeqCst) <= 3);
-    // A request is timed from the moment in which its stream was opened, so what waits for one of
-    // three places does not count as slow: three at once can be served for no longer than three times the whole
-    // time, and ten at once, of which seven wait, are under way for ten times.
+    // A request is timed from the opening of its stream, so waiting for one of the three slots does
+    // not count: three at once can be in service for at most three times the elapsed time, whereas
+    // ten, of which seven wait, would be in flight for ten times.
     let service = measured.totals.latency.service();
     assert!(service.quantile(500_000).unwrap().ns >= 30 * MS);
     let times = service.sum_ns() as f64 / measured.elapsed_ns as f64;
     assert!(times < 5.0, "{times} at once");
 }
 
-/// The lag of the middle request of an open load, all of whose requests are answered.
+/// The median lag of an open load whose requests are all answered.
 fn middle_lag_ns(server: &Server) -> u64 {
     let mut load = at_rate(server.load(4, 4, 100), 400.0);
     load.keeps_rows = true;
@@ -111,7 +111,7 @@ fn middle_lag_ns(server: &Server) -> u64 {
     latency.lag.quantile(500_000).unwrap().ns
 }
 
-/// The lag of the middle one of as many naps at the same rate: what this machine allows anybody at the moment.
+/// The median lag of as many sleeps at the same rate: the best that this machine currently allows.
 fn middle_lag_of_naps_ns() -> u64 {
     let begin = Instant::now();
     let nap = |at: u32| {
@@ -127,8 +127,8 @@ fn middle_lag_of_naps_ns() -> u64 {
 #[test]
 fn an_open_load_keeps_its_rate_and_its_intended_times() {
     let server = Server::start(|_| good());
-    // The runtime's own timers count whole milliseconds. A busy machine makes anything late now and then, but the
-    // load not more than other things, and not each time.
+    // The runtime's own timers have a resolution of one millisecond. A busy machine delays anything
+    // now and then, but the load not more than other things, and not every time.
     let mut lags = (0..40).map(|_| (middle_lag_ns(&server), middle_lag_of_naps_ns()));
     let punctual = lags.find(|(load, naps)| *load < naps + 400_000);
     assert!(punctual.is_some(), "requests are always late");
@@ -141,11 +141,11 @@ fn an_open_load_connects_as_often_as_it_needs_to() {
     load.most_connections = 40;
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("ok", 40)]);
-    // 200 a second, 100 ms each: 20 at once.
+    // 200/s at 100 ms each: 20 at once.
     assert!(measured.most_connections >= 15);
     assert_eq!(server.connections(), u64::from(measured.most_connections));
 
-    // Long enough for connections that are slow to come about.
+    // Long enough for slow connection attempts.
     let mut load = for_ms(load, 1000);
     load.most_connections = 2;
     let measured = carry_out(&load);
@@ -159,7 +159,7 @@ fn an_open_load_connects_as_often_as_it_needs_to() {
 
 #[test]
 fn a_load_by_time_ends_then_and_its_course_adds_up() {
-    // A busy machine leaves little of so short a time, or nobody to tell of it.
+    // A busy machine leaves little of such a short time, or no chance to report it.
     eventually(2, load_by_time);
 }
 

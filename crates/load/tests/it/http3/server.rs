@@ -1,4 +1,4 @@
-//! A server that speaks HTTP/3 over real UDP sockets and does what a test wants.
+//! An HTTP/3 server on real UDP sockets, controlled by the test.
 
 use bytes::{Buf, Bytes};
 use h3::error::{Code, StreamError};
@@ -26,60 +26,58 @@ type Stream = RequestStream<h3_quinn::BidiStream<Bytes>, Bytes>;
 /// What a server does with a request.
 #[derive(Clone)]
 pub enum Then {
-    /// Answers with a status and a body.
+    /// Responds with a status and a body.
     Answer(u16, Bytes),
-    /// Answers after so many milliseconds.
+    /// Responds after this many milliseconds.
     Late(u64),
-    /// Says 103 first.
+    /// Sends 103 first.
     Hints,
     /// Announces more than it sends.
     Short,
-    /// Ends the stream without an answer.
+    /// Ends the stream without a response.
     Nothing,
-    /// Resets the stream, before or after the head of the answer.
+    /// Resets the stream, before or after the response head.
     Reset(Code, bool),
-    /// Closes the connection, before or after the head of the answer.
+    /// Closes the connection, before or after the response head.
     Close(u32, bool),
-    /// Never answers.
+    /// Never responds.
     Hold,
-    /// Answers, and takes no further requests on the connection.
+    /// Responds, and accepts no further requests on the connection.
     Last,
 }
 
-/// A good answer.
+/// A successful response.
 pub fn good() -> Then {
     Then::Answer(200, Bytes::from_static(b"good"))
 }
 
-/// A request as the server got it.
+/// A request as received by the server.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// Of all requests, from 0.
+    /// Number among all requests, from 0.
     pub number: u64,
     pub head: http::Request<()>,
     pub body: Vec<u8>,
 }
 
-/// What the server saw.
+/// What the server has observed.
 #[derive(Default)]
 pub struct Seen {
     pub requests: AtomicU64,
     pub connections: AtomicU64,
-    /// The most requests at once on any connection.
+    /// Maximum number of simultaneous requests on any connection.
     pub most_at_once: AtomicU32,
     /// Codes with which clients closed connections.
     pub closed_with: Mutex<Vec<u64>>,
     pub last: Mutex<Option<Asked>>,
 }
 
-/// How a server is set up.
 pub struct Setup {
-    /// The name in its certificate.
     pub name: &'static str,
     pub protocol: &'static [u8],
-    /// Streams that it allows a client at once.
+    /// Maximum number of simultaneous streams per client.
     pub streams: u32,
-    /// Milliseconds of silence after which the connection is over.
+    /// Idle timeout in milliseconds.
     pub idle_ms: u32,
 }
 
@@ -94,12 +92,11 @@ impl Default for Setup {
     }
 }
 
-/// A running server.
 pub struct Server {
     pub address: SocketAddr,
     pub seen: Arc<Seen>,
     certificate: PathBuf,
-    /// Dropped with the server, which ends it.
+    /// Stops the server when dropped with it.
     _stop: oneshot::Sender<()>,
 }
 
@@ -187,7 +184,7 @@ impl Drop for Server {
     }
 }
 
-/// What `work` gives, unless `signal` comes before that.
+/// Runs `work` unless `signal` completes first.
 async fn before<S, T>(signal: impl Future<Output = S>, work: impl Future<Output = T>) -> Option<T> {
     let (mut signal, mut work) = (pin!(signal), pin!(work));
     poll_fn(|context| match signal.as_mut().poll(context) {
@@ -261,7 +258,8 @@ async fn carry_out(
             return answer(&mut stream, 200, Bytes::from_static(b"good")).await;
         }
         Then::Last => {
-            // Both are in order: the answer is under way when the client hears that it is the last.
+            // Either order is valid: the response is on its way when the client learns that it is
+            // the last.
             let _ = tell_last.send(());
             return answer(&mut stream, 200, Bytes::from_static(b"good")).await;
         }

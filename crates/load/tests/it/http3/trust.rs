@@ -1,4 +1,4 @@
-//! Whom the client trusts, what is agreed, and loads that cannot be HTTP/3 at all.
+//! Trust, negotiated parameters, and loads that cannot use HTTP/3.
 
 use super::server::{Server, Setup, good};
 use crate::server::{carry_out, rows};

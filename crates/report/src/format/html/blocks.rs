@@ -61,6 +61,7 @@ fn add_block(block: &Block, top: bool, writer: &mut Writer) {
             details(summary, open, blocks, top, writer);
         }
         Block::Appendix { title, blocks, .. } => details(title, "", blocks, top, writer),
+        Block::Shortened { .. } => {}
     }
 }
 

@@ -51,7 +51,7 @@ impl Text {
 
     fn shows(&self, block: &Block) -> bool {
         match block {
-            Block::Chart(_) | Block::Gallery(_) => false,
+            Block::Chart(_) | Block::Gallery(_) | Block::Shortened { .. } => false,
             Block::Appendix { instead, .. } => !self.brief || instead.is_some(),
             _ => true,
         }
@@ -91,7 +91,7 @@ impl Text {
                 self.blocks(blocks, indent + 2, &mut inside);
                 out.push_str(inside.trim_start_matches('\n'));
             }
-            Block::Chart(_) | Block::Gallery(_) => {}
+            Block::Chart(_) | Block::Gallery(_) | Block::Shortened { .. } => {}
         }
     }
 

@@ -1,10 +1,10 @@
-//! The same test by ab and by its stand-in: the same lines, the same counts, the same bytes sent.
+//! The same test by ab and by the drop-in: the same lines, counts and bytes sent.
 
 use super::server::Server;
 use super::{Called, as_ab};
 use std::process::Command;
 
-/// Calls ab itself, if there is one.
+/// Runs ab itself, if it is installed.
 pub fn ab(words: &str, url: &str) -> Option<Called> {
     let mut command = Command::new("ab");
     match command.args(words.split_whitespace()).arg(url).output() {
@@ -16,7 +16,8 @@ pub fn ab(words: &str, url: &str) -> Option<Called> {
     }
 }
 
-/// The lines without figures, up to what only the stand-in adds. The first three name the program.
+/// The lines without figures, up to the drop-in's additions. The first three, which name the
+/// program, are skipped.
 fn lines(report: &str) -> Vec<String> {
     let report = report.split("\nAccount:").next().unwrap();
     let lines = report.lines().skip(3).map(|line| {
@@ -33,7 +34,7 @@ fn lines(report: &str) -> Vec<String> {
     lines
 }
 
-/// What the original says of a median that it takes from the wrong place: depends on chance.
+/// The original reads a median from the wrong index; whether it warns depends on chance.
 fn is_skew(line: &str) -> bool {
     let beginnings = [
         "WARNING: The median",
@@ -67,7 +68,7 @@ fn both_print_the_same_lines_and_count_the_same() {
         let Some(theirs) = ab(words, &server.url(page)) else {
             return;
         };
-        // A server of its own, as pages depend on the number of the request.
+        // A separate server, because pages depend on the number of the request.
         let server = Server::start();
         let ours = as_ab(&format!("--http1.0 {words}"), &server.url(page));
         let (mine, other) = (lines(&ours.stdout), lines(&theirs.stdout));

@@ -1,4 +1,4 @@
-//! `speedwell as ab` against a server, by itself and beside ab.
+//! `speedwell as ab` against a server, alone and beside ab.
 
 mod beside;
 mod server;
@@ -9,7 +9,6 @@ use speedwell_results::formats;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// What came of a call.
 pub struct Called {
     pub status: i32,
     pub stdout: String,
@@ -27,7 +26,7 @@ impl From<Output> for Called {
 }
 
 impl Called {
-    /// What stands behind a name of the report.
+    /// Returns the value of a name in the report.
     #[track_caller]
     pub fn value(&self, name: &str) -> &str {
         let start = format!("{name}:");
@@ -44,7 +43,7 @@ impl Called {
         })
     }
 
-    /// The failures by kind.
+    /// Returns the failures by kind.
     fn kinds(&self) -> Option<&str> {
         self.stdout
             .lines()
@@ -52,7 +51,7 @@ impl Called {
     }
 }
 
-/// Calls the drop-in with words and an address.
+/// Calls the drop-in with arguments and an address.
 pub fn as_ab(words: &str, url: &str) -> Called {
     as_ab_in(Path::new("."), words, url)
 }
@@ -82,7 +81,7 @@ fn a_good_server_is_reported_like_by_ab() {
     assert_eq!(called.value("Account"), "200 attempted = 200 ok");
     let told = "Completed 100 requests\nCompleted 200 requests\nFinished 200 requests\n";
     assert_eq!(called.stderr, told);
-    // One request comes before the test, for the name of the server.
+    // One request precedes the test, for the name of the server.
     assert_eq!(server.requests(), 201);
 }
 
@@ -113,7 +112,7 @@ fn lengths_that_vary_are_no_failures_and_ab_s_count_is_told_on_request() {
         called.value("Body lengths"),
         "1 to 5 bytes, which is no failure"
     );
-    // Of five lengths in turn four differ from the first.
+    // Of five lengths in turn, four differ from the first.
     assert_eq!(
         called.value("Failed as ab counts"),
         "32 of 40 (not as long as the first)"

@@ -1,5 +1,5 @@
-//! A small server with a page for each way in which answers can differ. It speaks HTTP/1.0 and 1.1
-//! and keeps connections only as it was asked to, so that ab itself can test it, too.
+//! A small server with a page for each kind of response. It speaks HTTP/1.0 and 1.1 and keeps
+//! connections alive only on request, so that ab itself can test it, too.
 
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{Read, Write};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Counts and heads of what was asked.
+/// Counts and heads of the requests.
 #[derive(Default)]
 struct Seen {
     requests: AtomicU64,
@@ -50,12 +50,11 @@ impl Server {
         format!("http://{}{page}", self.address)
     }
 
-    /// Requests that were read in whole.
+    /// Number of requests that were read completely.
     pub fn requests(&self) -> u64 {
         self.seen.requests.load(Ordering::SeqCst)
     }
 
-    /// The heads of all requests.
     pub fn heads(&self) -> Vec<String> {
         self.seen.heads.lock().unwrap().clone()
     }
@@ -69,7 +68,6 @@ impl Drop for Server {
     }
 }
 
-/// An address at which nobody listens.
 pub fn closed_port() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0")
         .unwrap()
@@ -96,7 +94,7 @@ fn serve(mut stream: TcpStream, seen: &Seen) {
     }
 }
 
-/// Answers; whether the connection goes on.
+/// Sends a response; returns whether to keep the connection.
 fn answer(stream: &mut TcpStream, head: &str, page: &str, number: u64, uploaded: usize) -> bool {
     let first_line = head.lines().next().unwrap_or_default();
     let lower = head.to_ascii_lowercase();
@@ -119,7 +117,7 @@ fn answer(stream: &mut TcpStream, head: &str, page: &str, number: u64, uploaded:
             reset(stream);
             return false;
         }
-        // As if the file had been cut while it was sent.
+        // As if the file had been truncated while it was sent.
         "cut" if number.is_multiple_of(2) => {
             let head = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n";
             let _ = stream.write_all(format!("{head}{}", "x".repeat(50)).as_bytes());
@@ -145,7 +143,8 @@ fn answer(stream: &mut TcpStream, head: &str, page: &str, number: u64, uploaded:
     stream.write_all(answer.as_bytes()).is_ok() && keeps
 }
 
-/// Closes a connection so that the other side reads an error: RST instead of FIN (socket(7), SO_LINGER).
+/// Closes a connection with RST instead of FIN (socket(7), SO_LINGER), which the peer sees as an
+/// error.
 fn reset(stream: &TcpStream) {
     set_socket_linger(stream, Some(Duration::ZERO)).unwrap();
 }

@@ -1,4 +1,5 @@
-//! TLS: certificates are verified, and the report names what was agreed on. The server is openssl's.
+//! TLS: certificates are verified, and the report names the negotiated parameters. The server is
+//! openssl's.
 
 use super::server::closed_port;
 use super::{as_ab, beside};
@@ -6,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A server of files; it ends with the value.
+/// A file server; dropping it stops it.
 struct Server {
     child: Child,
     port: u16,
@@ -19,7 +20,7 @@ impl Drop for Server {
     }
 }
 
-/// Starts it in a folder that it gets a certificate and a file in; `None` without openssl.
+/// Starts it in a folder, to which it adds a certificate and a file; `None` without openssl.
 fn start(folder: &Path, more: &[&str]) -> Option<Server> {
     std::fs::write(folder.join("page"), "hello\n").unwrap();
     let name = "subjectAltName=DNS:localhost,IP:127.0.0.1";

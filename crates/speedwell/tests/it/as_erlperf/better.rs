@@ -1,4 +1,4 @@
-//! What the original does wrong, one test for each defect that can be seen from outside.
+//! Defects of the original, one test for each that is visible from outside.
 
 use super::super::harness_driver::is_missing;
 use super::{as_erlperf, command};
@@ -101,7 +101,7 @@ fn a_search_tells_its_passes_and_the_best_of_them() {
     ];
     let called = as_erlperf(&words);
     assert_eq!(called.status, 0, "{}", called.stderr);
-    // What a number of workers does is for the machine to say; the row is that of the best.
+    // The throughput per worker count depends on the machine; the row is that of the best.
     let done = |pass: &str| -> f64 {
         let line = called.stderr.lines().find_map(|l| l.strip_prefix(pass));
         let figure = line.and_then(|rest| rest.split_whitespace().next());
@@ -215,7 +215,8 @@ fn a_runner_that_fails_after_a_while_is_not_taken_for_one_that_ran() {
         return;
     }
     let code = "r(_, 5) -> erlang:error(boom); r(_, N) -> timer:sleep(1), N + 1.";
-    // The failure ends the run. Samples are so long because a machine that stands still for seconds may not end it before.
+    // The failure ends the run. Samples are this long so that a stall of the machine cannot end it
+    // first.
     let called = as_erlperf(&[code, "--init_runner", "0.", "-d", "30000"]);
     assert_eq!(called.status, 2, "{}{}", called.stdout, called.stderr);
     assert_eq!(called.stdout, "");
@@ -330,7 +331,7 @@ fn what_an_empty_iteration_costs_can_be_left_out() {
         let digits = text[at + 15..].split([',', '}']).next().unwrap();
         digits.parse().unwrap()
     };
-    // Both are positive; which one is less is within the noise of a busy machine.
+    // Both are positive; which one is smaller is within the noise of a busy machine.
     assert!(time(&[]) > 1.0 && time(&["--subtract-empty"]) > 0.0);
 }
 
@@ -428,4 +429,63 @@ fn the_native_command_prints_the_same_tables_on_request() {
         full.stdout.lines().nth(4)
     );
     assert_eq!(eval("other").status, 2);
+}
+
+#[test]
+fn workers_that_hinder_each_other_lead_to_lcnt() {
+    if is_missing("erl") {
+        return;
+    }
+    // Two workers together do a quarter of what one does.
+    let words = [
+        "r(C) -> N = counters:get(C,1), timer:sleep(20*N*N*N).",
+        "--init",
+        "counters:new(1,[]).",
+        "--init_runner",
+        "ir(C) -> counters:add(C,1,1), C.",
+        "-q",
+        "--max",
+        "2",
+        "-d",
+        "400",
+    ];
+    let called = as_erlperf(&words);
+    assert_eq!(called.status, 0, "{}", called.stderr);
+    let hint = "Workers hinder each other: 2 of them give less than one alone. lcnt names the lock that they wait for";
+    assert!(called.stderr.contains(hint), "{}", called.stderr);
+}
+
+#[test]
+fn a_sample_that_ends_when_the_next_one_is_due_has_the_warning_of_the_original() {
+    if is_missing("erl") {
+        return;
+    }
+    // Iterations of a millisecond, but for each hundredth.
+    let code = "r(S, N) when is_integer(N), N rem 100 =:= 99 -> timer:sleep(600), 0; \
+                r(S, N) when is_integer(N) -> timer:sleep(1), N + 1; r(_, _) -> 0.";
+    let called = as_erlperf(&[
+        code,
+        "--init_runner",
+        "0.",
+        "-d",
+        "100",
+        "-s",
+        "12",
+        "-r",
+        "basic",
+    ]);
+    assert_eq!(called.status, 0, "{}", called.stderr);
+    let first = called.stdout.lines().next();
+    let warning = "Timer accuracy problem detected, results may be inaccurate";
+    assert_eq!(first, Some(warning), "{}", called.stdout);
+    for part in [
+        "A sample ended ",
+        " after its time, with samples of 100 ms",
+        "lcnt",
+    ] {
+        assert!(called.stderr.contains(part), "{part}: {}", called.stderr);
+    }
+    // Each iteration takes as long as it is late.
+    let slow = as_erlperf(&["timer:sleep(300).", "-d", "100", "-s", "2"]);
+    assert!(!slow.stdout.contains(warning), "{}", slow.stdout);
 }

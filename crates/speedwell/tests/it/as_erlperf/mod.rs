@@ -1,4 +1,4 @@
-//! `speedwell as erlperf`, by itself and beside what the original printed.
+//! `speedwell as erlperf`, alone and against recorded output of the original.
 
 mod better;
 mod recorded;
@@ -6,7 +6,6 @@ mod recorded;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What came of a call.
 struct Called {
     status: i32,
     stdout: String,
@@ -24,7 +23,7 @@ impl From<Output> for Called {
 }
 
 impl Called {
-    /// The cells of the row of a code.
+    /// Returns the cells of the row of a snippet.
     #[track_caller]
     fn row(&self, code: &str) -> Vec<&str> {
         let row = self.stdout.lines().find(|line| line.starts_with(code));
@@ -43,7 +42,7 @@ fn command(words: &[&str]) -> Command {
     command
 }
 
-/// Calls the drop-in where the recorded files lie.
+/// Calls the drop-in in the folder of the recorded files.
 fn as_erlperf(words: &[&str]) -> Called {
     Called::from(command(words).current_dir(golden()).output().unwrap())
 }

@@ -52,7 +52,7 @@ pub const SNIPPETS: Snippets = Snippets {
     endless: Snippet::new("Endless = fun Again() -> Again() end, Endless().").done(KEEPER.done),
     awkward: EMPTY.init(trace!("\"\t100 %, %41 é😀 a=b,c\\n\"")),
     awaited_20_ms: None,
-    // Modules are compiled files; any other file of a folder is found in the same way.
+    // Modules are compiled files; any other file in a folder is found the same way.
     module: Some(Module {
         file: "deep_thought.terms",
         text: "{answer, 42}.",

@@ -58,7 +58,7 @@ pub const SNIPPETS: Snippets = Snippets {
     awkward: EMPTY
         .init("os.WriteFile(os.Getenv(\"TRACE\"), []byte(\"\t100 %, %41 é😀 a=b,c\\n\"), 0o600)"),
     awaited_20_ms: None,
-    // A module is a folder with a file that names it, and another one with its text.
+    // A module consists of a folder with a file that names it, and another one with its code.
     module: None,
     failing: Snippet {
         runner: "panic(\"bad luck\")",

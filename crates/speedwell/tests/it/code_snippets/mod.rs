@@ -1,9 +1,8 @@
-//! What every language says in its own words for the suite of `conformance_code/mod.rs`.
+//! Snippets of every language for the suite of `conformance_code/mod.rs`.
 //!
 //! A language is one file here, with one constant of type [`Snippets`], and a line in [`of`]. The
-//! suite looks at nothing but what a harness tells, at what is printed, and at the *trace*: the file
-//! that the variable `TRACE` names, to which code appends lines. What each line must be is said
-//! beside the field.
+//! suite observes only the events of a harness, its output, and the *trace*: the file named by the
+//! variable `TRACE`, to which code appends lines. The required lines are documented at each field.
 
 mod c;
 mod cpp;
@@ -24,17 +23,17 @@ pub struct Snippet {
     pub done: &'static str,
 }
 
-/// Code that fails, and how that must be told.
+/// Code that fails, and the expected report.
 pub struct Fault {
     pub snippet: Snippet,
     pub stage: &'static str,
     /// A part of the language's own message.
     pub message: &'static str,
-    /// The line of the user's text; none where the language does not know it.
+    /// The line in the user's text; `None` if the language does not know it.
     pub line: Option<u32>,
 }
 
-/// A module that lies in a folder, and code that asks it for something.
+/// A module in a folder, and code that uses it.
 pub struct Module {
     pub file: &'static str,
     pub text: &'static str,
@@ -42,23 +41,21 @@ pub struct Module {
     pub snippet: Snippet,
 }
 
-/// What a language has for the suite.
 pub struct Snippets {
     /// A runner that does nothing.
     pub empty: Snippet,
-    /// Some arithmetic whose value nobody uses. Each iteration depends on the one before, so that
-    /// only a harness that hands nothing on lets it be folded away.
+    /// Some arithmetic with an unused result. Each iteration depends on the previous one, so that
+    /// only a harness that does not chain results lets it be optimized away.
     pub pure: Snippet,
-    /// Sleeps for 700 ms.
     pub sleep_700_ms: Snippet,
-    /// Sleeps for 20 ms.
     pub sleep_20_ms: Snippet,
-    /// `init` traces `init` and gives 1000. `init_runner` traces `runner` and the shared value, and
-    /// gives the shared value. The runner traces `turn` and the result of the iteration before while
-    /// that is below 1003, and gives one more. `done` traces `done` and the shared value.
+    /// `init` traces `init` and returns 1000. `init_runner` traces `runner` and the shared value,
+    /// and returns the shared value. The runner traces `turn` and the result of the previous
+    /// iteration while that is below 1003, and returns one more. `done` traces `done` and the
+    /// shared value.
     pub hooks: Snippet,
-    /// `init_runner` traces `runner` and gives something that can be changed. The runner traces
-    /// `first` in the first iteration of each worker, then sleeps for 1 ms. `done` traces `done`.
+    /// `init_runner` traces `runner` and returns something mutable. The runner traces `first` in
+    /// the first iteration of each worker, then sleeps for 1 ms. `done` traces `done`.
     pub keeper: Snippet,
     /// Prints `end TAB id=1 TAB jobs=a` to stdout in every iteration, then sleeps for 1 ms.
     pub prints: Snippet,
@@ -66,9 +63,9 @@ pub struct Snippets {
     pub endless: Snippet,
     /// `init` traces a tab, then `100 %, %41 é😀 a=b,c` written as literals.
     pub awkward: Snippet,
-    /// Sleeps for 20 ms by waiting for something; none in a language that has no such thing.
+    /// Sleeps for 20 ms by awaiting; `None` in a language without that.
     pub awaited_20_ms: Option<Snippet>,
-    /// Code with a module; none where the language has no modules to be found in folders.
+    /// Code with a module; `None` if the language does not look up modules in folders.
     pub module: Option<Module>,
     /// The runner fails; its hooks are those of `keeper`.
     pub failing: Snippet,
@@ -78,7 +75,7 @@ pub struct Snippets {
     pub faults: &'static [Fault],
 }
 
-/// The snippets of a language; none while nobody has written them.
+/// Returns the snippets of a language; `None` if there are none.
 pub fn of(language: &str) -> Option<&'static Snippets> {
     match language {
         "elixir" => Some(&elixir::SNIPPETS),
@@ -105,7 +102,7 @@ impl Snippet {
         }
     }
 
-    /// The same with another hook, by its name on the wire.
+    /// Returns the snippet with another hook, by its name on the wire.
     pub const fn init(self, init: &'static str) -> Snippet {
         Snippet { init, ..self }
     }

@@ -1,4 +1,4 @@
-//! JavaScript as Node.js understands it.
+//! JavaScript for Node.js.
 
 use super::{Fault, Module, Snippet, Snippets};
 

@@ -59,7 +59,7 @@ pub const SNIPPETS: Snippets = Snippets {
     awkward: EMPTY
         .init("std::fs::write(std::env::var(\"TRACE\").unwrap(), \"\t100 %, %41 é😀 a=b,c\\n\")"),
     awaited_20_ms: None,
-    // A crate has to be compiled before it can be found.
+    // A crate must be compiled before it can be found.
     module: None,
     failing: Snippet {
         runner: "panic!(\"bad luck\")",

@@ -115,7 +115,7 @@ fn a_time_that_is_no_number_is_neither_gain_nor_proof() {
     let dump: Value = serde_json::from_str(&dump).unwrap();
     assert_eq!(dump[0]["measurements"][0]["real_time"], Value::Null);
     assert_eq!(dump[0]["utest"]["time_pvalue"], Value::Null);
-    // The geometric mean is that of what has a number.
+    // The geometric mean covers the rows with a number.
     let change = dump[1]["measurements"][0]["time"].as_f64().unwrap();
     assert!((change + 0.5).abs() < 1e-12, "{change}");
 }
@@ -267,7 +267,7 @@ fn what_failed_or_was_skipped_is_told_below_the_table() {
     let [geomean, failed, skipped] = found[expected.len()..] else {
         panic!("{found:?}")
     };
-    // The original leaves this row out, because something that failed took no time.
+    // The original drops this row, because the failed benchmark has a time of zero.
     assert!(geomean.starts_with("OVERALL_GEOMEAN "), "{geomean}");
     let sides = "(2 times in 'in_kitchen_a.json', 2 times in 'in_kitchen_b.json')";
     assert_eq!(failed, format!("not compared: BM_err failed: boom {sides}"));

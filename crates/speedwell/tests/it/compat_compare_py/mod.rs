@@ -1,5 +1,5 @@
-//! Drop-in for google/benchmark's `compare.py`: byte by byte what the original printed. Where it
-//! misleads or crashes is in `better.rs`, programs instead of files are in `programs.rs`.
+//! Drop-in for google/benchmark's `compare.py`: byte by byte the output of the original. Where it
+//! misleads or crashes is in `better.rs`; programs instead of files are in `programs.rs`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod better;
@@ -23,7 +23,7 @@ fn recorded(name: &str) -> String {
 struct Case {
     name: String,
     arguments: Vec<String>,
-    /// Where its standard output is recorded.
+    /// File with its recorded standard output.
     output: String,
     dump: Option<String>,
 }
@@ -74,13 +74,13 @@ fn call_case(case: &Case, more: &[&str]) -> (Outcome, tempfile::TempDir) {
     (call(folder.path(), &words), folder)
 }
 
-/// Compares two small files, each given as the elements of `benchmarks`: in the mode `benchmarks`,
+/// Compares two small files, each given as the elements of `benchmarks`, in the mode `benchmarks`
 /// unless `options` name another.
 fn compare(options: &str, old: &str, new: &str) -> Outcome {
     compare_and_dump(options, old, new).0
 }
 
-/// The same, and what was written to `dump.json`.
+/// Like [`compare`], and returns the contents of `dump.json`.
 fn compare_and_dump(options: &str, old: &str, new: &str) -> (Outcome, String) {
     let folder = tempfile::tempdir().unwrap();
     for (name, entries) in [("old.json", old), ("new.json", new)] {
@@ -137,7 +137,7 @@ fn assert_near(found: &Value, expected: &Value, place: &str) {
     }
 }
 
-/// Where the original is right, and where it is to be followed although it is not.
+/// Cases where the original is correct, or is imitated although it is not.
 const IDENTICAL: [&str; 21] = [
     "bench_color",
     "bench_nocolor",
@@ -200,7 +200,7 @@ fn with_strict_compat_the_original_is_followed_wherever_it_does_not_crash() {
     }
 }
 
-/// No p-value of these files depends on the last bit, so not even a byte differs.
+/// No p-value of these files depends on the last bit, so every byte must match.
 #[test]
 fn the_dump_is_spelled_as_python_spells_it() {
     let case = case("kitchen");
@@ -265,7 +265,7 @@ fn what_cannot_be_used_is_refused_in_one_line_with_status_2() {
     assert_eq!(outcome.status, 2);
 }
 
-/// The reference's own test of families. There the common word is a dot.
+/// The reference's own test of families, where the common word is a dot.
 #[test]
 fn families_are_compared_by_the_rest_of_their_names() {
     let lines = [
@@ -299,7 +299,7 @@ fn families_are_compared_by_the_rest_of_their_names() {
     assert_eq!(outcome.stdout.lines().count(), 8);
 }
 
-/// Pairs of files that nobody has looked at, with every peculiarity there is. More of them:
+/// Generated pairs of files with every peculiarity. More of them:
 /// `scripts/check-compare-py --pairs 250`.
 #[test]
 fn the_original_itself_says_the_same() {

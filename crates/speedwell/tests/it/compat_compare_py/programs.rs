@@ -5,7 +5,7 @@
 use crate::project::{Answer, Project};
 use std::process::Stdio;
 
-/// Writes its arguments to stdout and two repetitions of `name` to the file that it is told.
+/// A script that writes its arguments to stdout, and two repetitions of `name` to its output file.
 fn program(name: &str, time: u32) -> String {
     let entry = format!(
         r#"{{"name": "{name}", "run_type": "iteration", "iterations": 1, "real_time": {time},
@@ -156,7 +156,7 @@ fn a_program_without_results_is_an_error_in_one_line() {
 
 #[test]
 fn a_name_without_a_slash_is_looked_for_here_first() {
-    // There is a program of that name in every search path.
+    // Every search path has a program of that name.
     let project = project(&[("ls", &program("BM_x", 1))]);
     let answer = run(&project, &["benchmarks", "ls", "ls"]);
     assert_eq!(lines(&answer)[0], "RUNNING: ./ls --benchmark_out=TMP");

@@ -1,4 +1,4 @@
-//! How things end: by errors of the code, by order, with the commands, by a signal.
+//! How measurements end: by errors of the code, by command, by end of input, by a signal.
 
 use super::super::busy::{eventually, holds};
 use super::super::code_driver::{Answer, CodeHarness};
@@ -7,7 +7,7 @@ use super::super::harness_driver::Event;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
-/// Goes as far as the first error: a language may notice a fault at `load` or later.
+/// Proceeds to the first error: a language may detect a fault at `load` or later.
 fn first_error(harness: &CodeHarness, fault: &Fault) -> Event {
     let found = |answer: &Answer| answer.all("error").first().map(|error| (*error).clone());
     let mut talk = match harness.start(fault.snippet) {
@@ -106,7 +106,7 @@ pub fn stops_with_what_it_has(harness: &CodeHarness) {
     for snippet in [harness.snippets.sleep_20_ms, harness.snippets.pure] {
         let mut pause_ms = 100;
         eventually(1, || {
-            // A busy machine may let a worker wait for longer than a window.
+            // On a busy machine a worker may wait for longer than a window.
             pause_ms *= 3;
             stopped_after(pause_ms, harness, snippet)
         });
@@ -159,7 +159,7 @@ fn given_up_after(pause_ms: u64, harness: &CodeHarness) -> Result<(), String> {
     talk.say("stop", &[("job", "a")]);
     let answer = talk.answer_to(&run, "run");
     assert!(begin.elapsed() < Duration::from_secs(30));
-    // Where a busy machine has not let the runner begin, there is nothing to give up.
+    // If a busy machine has not started the runner yet, there is nothing to abort.
     holds(!answer.all("error").is_empty(), || format!("{answer:#?}"))?;
     let error = answer.only("error");
     assert_eq!(
@@ -213,7 +213,7 @@ pub fn leaves_a_runner_that_never_ends_when_the_commands_end(harness: &CodeHarne
 
 pub fn is_seen_to_be_killed(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.keeper);
-    // So long that none is over, and told, before the end comes, however busy the machine is.
+    // Too long for a window to complete before the end, however busy the machine is.
     talk.say_windows("a", 600_000, 6);
     while talk.traced("first") < 1 {
         std::thread::sleep(Duration::from_millis(5));

@@ -1,4 +1,4 @@
-//! Figures: they agree with other clocks, with each other, and with what is known to take long.
+//! Figures: they agree with other clocks, with each other, and with known durations.
 
 use super::super::busy::{eventually, holds};
 use super::super::code_driver::{Answer, CodeHarness};
@@ -7,8 +7,8 @@ use super::{least, windows_ns};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Times per iteration of one worker in ms. Too short is never the machine's fault; the shortest
-/// tells whether they are too long, because a busy machine lets nobody sleep less.
+/// Checks times per iteration of one worker in ms. A busy machine never makes them too short;
+/// whether they are too long is judged by the shortest.
 fn takes(times_ms: &[f64], low: f64, high: f64) -> Result<(), String> {
     assert!(!times_ms.is_empty(), "no windows");
     let fast = times_ms.iter().find(|time| **time < low);
@@ -49,14 +49,14 @@ pub fn times_a_sleep_by_passes(harness: &CodeHarness) {
         assert_eq!(timed.numbers("q_ps").len(), 4);
         let times: Vec<f64> = timed.numbers("ns").iter().map(|ns| ns / 3e6).collect();
         assert_eq!(times.len(), 4);
-        // A quick one: another process may hold up the others.
+        // Checks a fast one: another process may delay the others.
         takes(&[quick(times)], 19.9, 25.0)
     });
 }
 
 pub fn records_a_series_with_its_reference_loop(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.pure);
-    // More than there is room for in one line, where a sample is no process of its own.
+    // More than fit in one line, where a sample is not a separate process.
     let samples = if harness.has_cpu_clock() { 30_000 } else { 300 };
     let count = samples.to_string();
     let series = [
@@ -77,7 +77,7 @@ pub fn records_a_series_with_its_reference_loop(harness: &CodeHarness) {
     if harness.has_cpu_clock() {
         assert_eq!(timed.list("cpu_ns").len(), samples);
         assert_eq!(reference_ns.len(), 3);
-        // It is found to take 200 us or more when nothing disturbs it; only a faster processor makes it shorter.
+        // Without disturbance it takes 200 us or more; only a faster processor makes it shorter.
         assert!(reference_ns.iter().all(|ns| *ns > 20e3), "{reference_ns:?}");
     } else {
         assert_eq!(reference_ns, [0.0; 0], "nothing is made up");
@@ -102,10 +102,10 @@ pub fn tells_processor_time_from_waiting(harness: &CodeHarness) {
     );
 }
 
-/// Harnesses that are slow to read their clock do so where it is wanted.
+/// Harnesses that are slow to read their clock do so on request.
 pub fn tells_the_processor_time_of_windows_where_it_is_wanted(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.pure);
-    // What it takes to begin, and to find the clock, is over.
+    // Start-up, including the lookup of the clock, is over.
     talk.windows_with_cpu_time("a", 60, 5);
     let pid = talk.pid();
     let used_ns = || speedwell_process::cpu_ns_of(pid).unwrap() as f64;
@@ -119,14 +119,14 @@ pub fn tells_the_processor_time_of_windows_where_it_is_wanted(harness: &CodeHarn
     );
 }
 
-/// The process's own clock, read by another process, is the measure: it cannot have used less than its worker did, and
-/// has little else to do. A busy machine changes neither.
+/// The reference is the process's own clock, read by another process: it includes all of the
+/// worker's time, and little else. A busy machine affects neither.
 pub fn tells_the_processor_time_of_its_process(harness: &CodeHarness) {
     if !harness.has_cpu_clock() {
         return;
     }
     let mut talk = harness.with(harness.snippets.pure);
-    // What it takes to begin is over, and an iteration takes its usual time.
+    // Start-up is over, and an iteration takes its usual time.
     let ns_each = quick(windows_ns(talk.windows("a", 20, 10).only("worker")));
     let count = ((50e6 / ns_each) as u64).max(1);
     talk.timed("a", count, 2);
@@ -146,7 +146,7 @@ pub fn tells_the_processor_time_of_its_process(harness: &CodeHarness) {
     );
     let answer = talk.windows("a", 20, 10);
     let worker = answer.only("worker");
-    // It takes tens of milliseconds to get at the clock of Java, longer than a run is to be delayed by.
+    // Looking up the clock in Java takes tens of milliseconds, longer than a run may be delayed.
     if harness.is_slow_to_find_its_cpu_clock() {
         assert_eq!(worker.text("cpu_ns"), "");
         return;
@@ -189,28 +189,29 @@ fn four_take_20_ms_each(answer: &Answer) -> Result<(), String> {
     Ok(())
 }
 
-/// What an iteration costs in windows and in batches, in ns, each the least that was seen.
+/// Cost of an iteration in windows and in batches, in ns; the minimum of each.
 fn cost_ns(worker: &Event) -> (f64, f64) {
     (least(windows_ns(worker)), worker.numbers("q_ps")[0] / 1e3)
 }
 
-/// The least that was seen so far of each of several costs: what others do on the machine, or on
-/// its neighbours of a cloud, only makes things slower, and rounds in turn give each a quiet moment.
+/// Updates the minimum of each of several costs: other load, on this machine or its neighbors in a
+/// cloud, only slows things down, and alternating rounds give each cost a quiet moment.
 fn lower<const N: usize>(least: &mut [f64; N], seen: [f64; N]) {
     for (least, seen) in least.iter_mut().zip(seen) {
         *least = least.min(seen);
     }
 }
 
-/// The quarter of the times: of samples of 1 ms, which are shorter than the turn that a busy machine
-/// gives to a process, so many are whole.
+/// The lower quartile of times of samples of 1 ms. They are shorter than the time slice on a busy
+/// machine, so many are undisturbed.
 fn quick(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 4]
 }
 
-/// What an iteration costs in one mode, in what it costs in the other; 1 where that is a cycle of the processor or less. An
-/// empty loop of Erlang takes five cycles or six, and keeps to that for a minute; one that does anything takes the same.
+/// Cost of an iteration in one mode relative to the other; 1 if they differ by a processor cycle or
+/// less. An empty loop of Erlang takes five or six cycles, and keeps to that for a minute; one that
+/// does anything does not vary.
 fn cost_ratio(timed_ns: f64, continuous_ns: f64) -> f64 {
     let is_a_cycle = (timed_ns - continuous_ns).abs() < 0.35;
     if is_a_cycle && continuous_ns > 1.0 {
@@ -223,7 +224,7 @@ pub fn costs_the_same_in_both_modes(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.empty);
     talk.windows("a", 100, 3);
     eventually(4, || {
-        // What others do lasts longer than a round, so that both modes of a round suffer alike.
+        // Disturbances last longer than a round, so both modes of a round suffer alike.
         let mut of_samples = Vec::new();
         let mut of_batches = Vec::new();
         for _ in 0..9 {
@@ -294,8 +295,8 @@ pub fn has_windows_as_long_as_they_are(harness: &CodeHarness) {
         assert_eq!(end.number("max_late_ns"), late, "{times:?}");
         let told_ns = end.number("elapsed_ns");
         assert!(times[10] <= told_ns);
-        // The answer travels a few ms on a machine that is busy, and the clock of Erlang is slewed now and then; one in
-        // wrong units is off by far more.
+        // On a busy machine the response takes a few ms, and the clock of Erlang is slewed now and
+        // then; wrong units would be off by far more.
         holds(
             (0.98 * seen_ns..1.0001 * seen_ns).contains(&told_ns),
             || format!("{told_ns} ns, seen {seen_ns} ns"),
@@ -303,8 +304,7 @@ pub fn has_windows_as_long_as_they_are(harness: &CodeHarness) {
     });
 }
 
-/// The greatest lateness of points on a grid: each is measured against the first deadline that lay
-/// ahead of the point before.
+/// Maximum lateness of points on a grid, each against the first deadline after the previous point.
 fn most_late_ns(times: &[f64], interval_ns: f64) -> f64 {
     let late = times.windows(2).map(|pair| {
         let deadline = ((pair[0] / interval_ns).floor() + 1.0) * interval_ns;
@@ -313,9 +313,9 @@ fn most_late_ns(times: &[f64], interval_ns: f64) -> f64 {
     late.fold(0.0, f64::max)
 }
 
-/// Six pairs of neighbouring runs, without and with load; the middle of their ratios counts, because
-/// a processor that others share changes its speed for seconds, by far more than 5 %. Whoever
-/// measures the load with its batches is off in every pair: a third of the time is not the worker's.
+/// Six pairs of adjacent runs, without and with load; compares the median of their ratios, because
+/// a shared processor changes its speed for seconds, by far more than 5 %. A harness whose batches
+/// include the load is off in every pair: a third of the time is not the worker's.
 pub fn is_not_moved_by_load_beside_it(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.pure);
     talk.windows("a", 100, 3);
@@ -323,7 +323,7 @@ pub fn is_not_moved_by_load_beside_it(harness: &CodeHarness) {
         let mut batch_median = || talk.windows("a", 30, 3).only("worker").numbers("q_ps")[3];
         let mut ratios = Vec::new();
         for pair in 0..6 {
-            // In turns, so that a processor that becomes slower or faster favours neither.
+            // Alternate the order, so that a processor that speeds up or slows down favors neither.
             let (quiet, loaded) = if pair % 2 == 0 {
                 let quiet = batch_median();
                 (quiet, beside_load(&mut batch_median))
@@ -346,7 +346,7 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// Does something beside a busy loop for each processor.
+/// Runs something beside a busy loop on each processor.
 fn beside_load<T>(act: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! How jobs and workers live: what is executed when, with which values, and what is told meanwhile.
+//! Life cycle of jobs and workers: what runs when, with which values, and which events are sent.
 
 use super::super::busy::{eventually, holds};
 use super::super::code_driver::CodeHarness;
@@ -41,7 +41,7 @@ pub fn hands_values_from_hook_to_hook(harness: &CodeHarness) {
 pub fn initialises_new_workers_only(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.keeper);
     let mut known = 0;
-    // How many workers are wanted, and how many have been made until then.
+    // Requested workers, and workers created so far.
     for (wanted, made) in [(3, 3), (1, 3), (2, 4), (2, 4)] {
         let answer = talk.workers("a", wanted);
         assert_eq!(answer.only("workers").number("n"), f64::from(wanted));
@@ -94,7 +94,7 @@ pub fn measures_two_jobs_at_the_same_time(harness: &CodeHarness) {
         assert_eq!(jobs, ["a", "b"]);
         let end = answer.only("end");
         assert_eq!(end.list("jobs"), ["a", "b"]);
-        // One after the other, the run would have lasted as long as both together.
+        // Run one after the other, both would have lasted this long together.
         let both_ns: f64 = workers.iter().map(|one| one.numbers("t_ns")[3]).sum();
         let whole_ns = end.number("elapsed_ns");
         holds(whole_ns < both_ns, || {
@@ -131,7 +131,7 @@ pub fn shows_gauges_while_it_measures(harness: &CodeHarness) {
     assert!(!names.is_empty());
     let first = talk.ask("monitor", &[("interval_ns", "50000000")]);
     let id = first.only("gauge").text("id");
-    // A harness that is held up leaves gauges out, and tells of what it could not count as it stood before.
+    // A delayed harness skips gauges, and repeats the last value of what it could not count.
     eventually(2, || {
         let begin = Instant::now();
         talk.aside.clear();
@@ -146,7 +146,7 @@ pub fn shows_gauges_while_it_measures(harness: &CodeHarness) {
             assert!(names.iter().all(|name| gauge.number(name).is_finite()));
         }
         let counts: Vec<f64> = gauges.iter().map(|gauge| gauge.number("job.a")).collect();
-        // Every 50 ms of 400 ms, or of as long as it took.
+        // Every 50 ms of 400 ms, or of the actual duration.
         let most = begin.elapsed().as_millis() as usize / 50 + 2;
         let is_growing = counts.is_sorted() && counts.first() < counts.last();
         holds((2..=most).contains(&counts.len()) && is_growing, || {

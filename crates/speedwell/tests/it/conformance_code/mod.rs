@@ -1,10 +1,10 @@
-//! Section "Conformance" of docs/reference/protocol.md, the rows about code: one suite, run unchanged for
-//! every language whose harness measures code.
+//! Section "Conformance" of docs/reference/protocol.md, the rows about code: one suite, run
+//! unchanged for every language whose harness measures code.
 //!
-//! The code itself is in `code_snippets`, the same pieces in every language. Figures of time are
-//! compared with generous limits where a busy machine can only make them larger, and measured again
-//! a few times where it can make them anything; a harness that is wrong is wrong every time. Two tests of
-//! each language compare costs, and are named in `scripts/measuring-tests`.
+//! The code itself is in `code_snippets`, the same pieces in every language. Times that a busy
+//! machine can only increase are compared with generous limits; others are retried a few times,
+//! since a faulty harness fails every time. Two tests of each language compare costs, and are named
+//! in `scripts/measuring-tests`.
 
 mod ends;
 mod figures;
@@ -82,8 +82,8 @@ suite! {
     }
 }
 
-// What Bun and Deno do otherwise than Node.js: everything else is the same code. Deno does not say in which line a text is
-// no JavaScript, and ends at the signal that interrupts a runner without end.
+// Differences of Bun and Deno from Node.js; everything else is the same code. Deno does not report
+// the line of a syntax error, and exits on the signal that interrupts an endless runner.
 suite! {
     [bun]
     {

@@ -1,4 +1,4 @@
-//! What a user reads, against golden files (`SPEEDWELL_UPDATE_GOLDEN=1` writes them anew).
+//! Terminal reports against golden files (`SPEEDWELL_UPDATE_GOLDEN=1` rewrites them).
 
 use super::made::{MS, Made, S, US};
 use speedwell_analysis::load::{LoadFindings, analyse, gate};
@@ -14,7 +14,7 @@ fn rendered(document: &Document, format: &dyn Render) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// What a terminal of 100 columns shows.
+/// The report on a terminal of 100 columns.
 pub fn text(loads: &[LoadFindings<'_>]) -> String {
     rendered(&document(loads, &Output::default()), &terminal())
 }
@@ -43,7 +43,7 @@ fn golden(name: &str, text: &str) {
     );
 }
 
-/// A clean closed load with a warm-up and a course.
+/// A clean closed load with a warm-up and a time series.
 pub fn clean() -> Made {
     let ok: Vec<u64> = (0..24).map(|at| 400 + (at * 13) % 9).collect();
     Made::closed(4)
@@ -52,7 +52,8 @@ pub fn clean() -> Made {
         .course(2, &ok)
         .with(|run| {
             run.requested.warmup_ns = 200 * MS;
-            // 10,000 answers of 200 ns to 2 ms sum up to 10.001 s, which keeps four busy for 2.5 s.
+            // 10,000 responses of 200 ns to 2 ms sum up to 10.001 s, which keeps four clients busy
+            // for 2.5 s.
             run.measured.elapsed_ns = 2_500_250_000;
             run.measured.most_connections = 4;
             let thread = &mut run.measured.threads[0];
@@ -67,7 +68,7 @@ pub fn clean() -> Made {
         })
 }
 
-/// An open load in which much went wrong.
+/// An open load with many problems.
 pub fn troubled() -> Made {
     let mut made = Made::open(1_000.0).connected(&[80 * US; 8]);
     for at in 0..1_000 {
@@ -132,7 +133,7 @@ fn a_load_whose_times_are_refused() {
 fn a_load_whose_times_are_ranges() {
     let mut made = Made::open(1_000.0).connected(&[80 * US; 8]);
     for at in 0..1_000 {
-        // Each tenth request was sent 1.8 ms late, and is the slower for it.
+        // Every tenth request was sent 1.8 ms late, which adds to its response time.
         let late_ns = if at % 10 == 0 { 1_800 * US } else { 50 * US };
         made.end(Outcome::Ok, 14_100 * US + late_ns, late_ns);
     }
@@ -182,6 +183,59 @@ fn machines_get_every_figure_by_name_and_the_load_without_loss() {
     let back: speedwell_model::load_run::LoadRun =
         serde_json::from_value(value["loads"][0].clone()).unwrap();
     assert_eq!(back, made.run);
+}
+
+/// The chart of the throughput over time.
+fn throughput_chart(made: &Made) -> String {
+    let document = document(&[analyse(&made.run)], &Output::default());
+    let chart = document.charts().next().unwrap();
+    chart.picture.svg(chart.picture.natural_size())
+}
+
+/// Nothing is answered before the first response time is over: 49 answers in the second half of an interval are as many per
+/// second as 98 in a whole one.
+#[test]
+fn a_steady_load_is_drawn_as_a_level_line_from_its_first_interval_on() {
+    let made = Made::closed(49)
+        .answered(10_000, 200)
+        .course(0, &[49, 98, 98, 98, 98, 98, 98, 98])
+        .with(|run| {
+            let timeline = &mut run.measured.timeline;
+            for tick in &mut timeline.ticks {
+                tick.p50_ns = Some(timeline.interval_ns / 2);
+            }
+        });
+    let per_second = 98 * 1_000_000_000 / made.run.measured.timeline.interval_ns;
+    let svg = throughput_chart(&made);
+    let level = format!("requests per second: {per_second}</title>");
+    assert_eq!(svg.matches(&level).count(), 8, "{svg}");
+}
+
+#[test]
+fn the_axis_of_a_course_names_a_warm_up_only_where_there_was_one() {
+    let ok = [98; 8];
+    for (warmup, label) in [
+        (0, "seconds after the start"),
+        (2, "seconds after the warm-up"),
+    ] {
+        let made = Made::closed(4).answered(10_000, 200).course(warmup, &ok);
+        let svg = throughput_chart(&made);
+        assert!(svg.contains(label), "{label}: {svg}");
+    }
+}
+
+#[test]
+fn a_page_says_its_answer_once() {
+    let made = clean();
+    let document = document(&[analyse(&made.run)], &Output::default());
+    let page = rendered(&document, &Html);
+    let (_, body) = page.split_once("</head>").unwrap();
+    let (visible, _) = body.split_once("<script").unwrap();
+    let (_, rest) = visible.split_once("<h1>").unwrap();
+    let (answer, _) = rest.split_once("</h1>").unwrap();
+    assert!(answer.contains("/s"), "{answer}");
+    assert_eq!(visible.matches(answer).count(), 1, "{visible}");
+    assert!(!visible.contains("class=\"headline\""), "{visible}");
 }
 
 #[test]

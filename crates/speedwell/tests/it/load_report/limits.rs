@@ -1,4 +1,4 @@
-//! Limits that loads must keep, and the highest rate: what passes, what fails, and what cannot be judged.
+//! Limits of loads, and the highest rate: what passes, what fails, and what cannot be judged.
 
 use super::made::{MS, Made, US};
 use super::{scheduled, thousand};
@@ -60,7 +60,7 @@ fn a_refused_figure_never_passes_and_a_lower_bound_only_where_it_decides() {
     let refused = Answer::Unknown(Unknown::Refused(Refusal::GeneratorLimited));
     assert_eq!(answers, [refused, refused, refused, Answer::Passed]);
 
-    // Between 1 and 1.5 ms: half a millisecond is the generator's own.
+    // Between 1 and 1.5 ms: half a millisecond is the generator's own lateness.
     let late = scheduled(500 * US);
     let loads = [analyse(&late.run)];
     for (text, answer) in [
@@ -77,7 +77,7 @@ fn a_refused_figure_never_passes_and_a_lower_bound_only_where_it_decides() {
         assert_eq!(judged[0].answer, answer, "{text}: {:?}", judged[0]);
     }
 
-    // The slowest 20 have no end after 10 ms.
+    // The slowest 20 had not ended after 10 ms.
     let mut made = scheduled(0);
     for _ in 0..20 {
         made.end(Outcome::Unsent, 0, 10 * MS);
@@ -112,7 +112,7 @@ fn a_load_without_requests_passes_no_limit_of_times_or_shares() {
     );
 }
 
-/// A try of a rate, during which the generator was interrupted so often.
+/// A trial of a rate during which the generator was interrupted this many times.
 fn interrupted(rate: f64, times: u64, is_kept: bool) -> Made {
     let mut made = Made::open(rate).with(|run| {
         run.measured.threads[0].involuntary_switches = times;
@@ -159,7 +159,8 @@ fn a_rate_that_is_missed_while_others_took_the_processor_may_not_be_the_limit() 
         is_disturbed && headline.contains("at least 1,000/s; whether"),
         "{headline}"
     );
-    // Queues at the missed rate make few interruptions meet many requests: that alone is the server's doing.
+    // Queues at the missed rate mean that few interrupts affect many requests, which is only the
+    // server's fault.
     let (is_disturbed, headline) = answer(2, 300);
     assert!(
         !is_disturbed && headline.contains("is missed (fewer"),
@@ -185,7 +186,7 @@ fn the_highest_rate_is_refused_where_the_generator_was_the_limit() {
     let mut tries = vec![at(1000.0, 0), at(1000.0, 0)];
     for _ in 0..4 {
         let loads: Vec<_> = tries.iter().map(|made| analyse(&made.run)).collect();
-        // A late generator says nothing of the server: the same rate is tried again.
+        // A late generator says nothing about the server: the same rate is tried again.
         assert_eq!(next_rate(&loads, &[], &rules), NextRate::Try(2000.0));
         drop(loads);
         tries.push(at(2000.0, 20 * MS));

@@ -1,4 +1,4 @@
-//! Loads made by hand, with figures that can be worked out on paper.
+//! Hand-made loads with figures that can be computed on paper.
 
 use speedwell_load::latency::{Freed, Intended, Outcome, Times};
 use speedwell_load::measured::{Latency, Measured, ThreadReport, Tick, Timeline, Totals};
@@ -18,7 +18,7 @@ pub struct Made {
 }
 
 impl Made {
-    /// Clients that wait for their answers, for one second.
+    /// A closed load with this many clients, for one second.
     pub fn closed(concurrency: u32) -> Made {
         let pace = PaceFacts::Closed {
             concurrency,
@@ -29,7 +29,7 @@ impl Made {
         Made::of(pace, true)
     }
 
-    /// A steady rate for one second.
+    /// An open load at a steady rate, for one second.
     pub fn open(per_s: f64) -> Made {
         let stage = StageFacts {
             from_per_s: per_s,
@@ -88,7 +88,7 @@ impl Made {
         }
     }
 
-    /// So many good answers, which take `step_ns`, twice that, and so on, in no order of time.
+    /// Adds this many successful responses, which take `step_ns`, twice that, and so on.
     pub fn answered(mut self, number: u64, step_ns: u64) -> Made {
         for at in 1..=number {
             self.end(Outcome::Ok, at * step_ns, 0);
@@ -96,7 +96,7 @@ impl Made {
         self
     }
 
-    /// So many requests that end otherwise, all after the same time.
+    /// Adds this many requests with this outcome, all after the same time.
     pub fn ended(mut self, outcome: Outcome, number: u64, after_ns: u64) -> Made {
         for _ in 0..number {
             self.end(outcome, after_ns, 0);
@@ -104,7 +104,8 @@ impl Made {
         self
     }
 
-    /// One request; an open load sends it `late_ns` after it was due, on a connection that was free.
+    /// Adds one request; in an open load it is sent `late_ns` after it was due, on a free
+    /// connection.
     pub fn end(&mut self, outcome: Outcome, service_ns: u64, late_ns: u64) {
         let Measured {
             totals, ok_in_time, ..
@@ -149,7 +150,7 @@ impl Made {
         totals.latency.record(outcome, intended, times);
     }
 
-    /// Connections that came about, one for each time.
+    /// Adds established connections, one for each time.
     pub fn connected(mut self, times_ns: &[u64]) -> Made {
         let totals = &mut self.run.measured.totals;
         for ns in times_ns {
@@ -160,7 +161,8 @@ impl Made {
         self
     }
 
-    /// A course: good answers of each tenth of a second, after so many of the warm-up.
+    /// Adds a time series: successful responses in each tenth of a second, the first `warmup` of
+    /// them in the warm-up.
     pub fn course(mut self, warmup: usize, ok: &[u64]) -> Made {
         let tick = |ok: &u64| Tick {
             ok: *ok,
@@ -176,7 +178,7 @@ impl Made {
         self
     }
 
-    /// Any other change.
+    /// Applies any other change.
     pub fn with(mut self, change: impl FnOnce(&mut LoadRun)) -> Made {
         change(&mut self.run);
         self

@@ -1,5 +1,5 @@
-//! Loads made by hand, from their figures to what a user reads: which times are told, which are refused,
-//! what is warned of, and whole reports against golden files.
+//! Hand-made loads, from their figures to the report: which times are reported, which are withheld,
+//! warnings, and whole reports against golden files.
 
 pub mod golden;
 mod limits;
@@ -19,7 +19,7 @@ fn told(served: &Served, ppm: u32) -> ReportedTime {
     served.percentiles[at.unwrap()]
 }
 
-/// A time that may be a thousandth too long, as histograms round.
+/// Asserts a time, which may be a thousandth too long because histograms round up.
 #[track_caller]
 fn assert_time(told: Option<ReportedTime>, ns: u64, is_lower_bound: bool) {
     let Some(ReportedTime::Time(time)) = told else {
@@ -33,7 +33,7 @@ fn assert_time(told: Option<ReportedTime>, ns: u64, is_lower_bound: bool) {
     assert_eq!(time.is_lower_bound, is_lower_bound);
 }
 
-/// 1000 answers of 1 µs to 1 ms: their service times sum up to 500.5 ms.
+/// 1000 responses of 1 µs to 1 ms: their service times sum up to 500.5 ms.
 fn thousand() -> Made {
     Made::closed(5)
         .answered(1000, US)
@@ -71,7 +71,7 @@ fn a_closed_load_has_the_figures_worked_out_on_paper() {
         (US, Some(MS))
     );
     assert_eq!(spread.mean_ns, 500.5 * US as f64);
-    // 500.5 ms of service time in 100.1 ms are 5 requests at any time.
+    // 500.5 ms of service time in 100.1 ms are 5 requests in flight.
     assert_eq!(found.concurrency.effective, Some(5.0));
     assert!(!found.concurrency.is_short);
     assert_eq!(found.balance, Ok(()));
@@ -95,7 +95,7 @@ fn a_closed_load_has_no_response_time_to_mix_up() {
 
 #[test]
 fn a_lighter_load_than_asked_for_is_warned_of_with_its_reason() {
-    // 500.5 ms of service time in a second: half a request in flight, and six connecting.
+    // 500.5 ms of service time in a second: half a request in flight, plus six connecting.
     let made = thousand().with(|run| {
         run.measured.elapsed_ns = S;
         for _ in 0..60 {
@@ -115,7 +115,7 @@ fn a_lighter_load_than_asked_for_is_warned_of_with_its_reason() {
     };
     assert_eq!(*requested, 5);
     assert!((effective - 0.5005).abs() < 1e-9 && *connecting > 6.0);
-    // At 95 % it is not.
+    // At 95 % it is not short.
     let enough = thousand().with(|run| run.measured.elapsed_ns = 105_300_000);
     assert!(!analyse(&enough.run).concurrency.is_short);
 }
@@ -137,7 +137,7 @@ fn clients_that_pause_are_not_expected_to_be_busy() {
     );
 }
 
-/// 1000 requests that were due at the start and answered after a millisecond each, sent `late_ns` late.
+/// 1000 requests that were due at the start and took a millisecond each, sent `late_ns` late.
 fn scheduled(late_ns: u64) -> Made {
     let mut made = Made::open(1000.0).connected(&[80 * US; 8]);
     for _ in 0..1000 {
@@ -174,7 +174,7 @@ fn an_open_load_is_judged_by_its_response_time() {
 
 #[test]
 fn the_times_of_a_generator_that_was_late_are_refused_and_its_lag_is_told() {
-    // 5 ms late by itself, where a tenth of the response time, or 1 ms, is allowed.
+    // 5 ms late, where a tenth of the response time, or 1 ms, is allowed.
     let made = scheduled(5 * MS);
     let found = analyse(&made.run);
     assert!(matches!(found.remarks[..], [Remark::GeneratorLimited(_)]));
@@ -226,7 +226,7 @@ fn a_missed_rate_refuses_the_tail_only() {
             Some(ReportedTime::Refused(Refusal::RateMissed))
         );
     }
-    // With 20 of 1020 it is 98.04 %, and what was not sent is a lower bound.
+    // With 20 of 1020 it is 98.04 %, and the time of what was not sent is a lower bound.
     let mut made = scheduled(0);
     for _ in 0..20 {
         made.end(Outcome::Unsent, 0, 10 * MS);
@@ -252,7 +252,7 @@ fn failures_are_told_with_the_most_frequent_class() {
         class: ErrorClass::Status,
     };
     assert!(found.remarks.contains(&failed), "{:?}", found.remarks);
-    // Good answers and all requests have a column each.
+    // Successful responses and all requests have a column each.
     let of_service = |group| {
         let is = |served: &&Served| served.quantity == Quantity::Service && served.group == group;
         found.served.iter().find(is).unwrap()
@@ -293,7 +293,8 @@ fn a_busy_generator_and_a_disturbed_one_are_told_apart() {
     ));
     let polling = busy.with(|run| run.requested.busy_polls = true);
     assert_eq!(analyse(&polling.run).remarks, []);
-    // 50 switches a second that each meet the 5 requests in flight are 250 of 9990 a second: 2.5 %.
+    // 50 switches a second, each of which affects the 5 requests in flight, are 250 of 9990 a
+    // second: 2.5 %.
     let disturbed = thousand().with(|run| run.measured.threads[0].involuntary_switches = 50);
     let found = analyse(&disturbed.run);
     let [
@@ -307,7 +308,7 @@ fn a_busy_generator_and_a_disturbed_one_are_told_apart() {
     };
     assert_eq!(switches_per_s, 50.0);
     assert!((share - 0.025025).abs() < 1e-9, "{share}");
-    // A few do not reach the 99th percentile.
+    // A few do not affect the 99th percentile.
     let calm = thousand().with(|run| run.measured.threads[0].involuntary_switches = 19);
     assert_eq!(analyse(&calm.run).remarks, []);
 }
@@ -350,7 +351,7 @@ fn halves_that_differ_are_remarked_and_noise_is_not() {
     };
     let remarks = |later: u64| {
         let made = thousand().course(0, &course(later)).with(|run| {
-            // As many in flight as asked for, whatever the length.
+            // As many in flight as requested, whatever the length.
             run.requested.pace = Made::closed(1).run.requested.pace;
             run.measured.elapsed_ns = 4 * S;
         });

@@ -1,11 +1,11 @@
-//! Failures, a session, a machine and two programs, made by hand.
+//! Hand-made failures, a session, a machine and two programs.
 
 use speedwell_model::{
     Cause, Design, Environment, Failure, Metric, Order, Program, Session, State, Step, Stopping,
     Variant,
 };
 
-/// A crash twice, one without a word on stderr, and a benchmark that cannot run here.
+/// A repeated crash, one without stderr, and a benchmark that cannot run here.
 pub fn failures() -> Vec<Failure> {
     let crash = |slot| Failure {
         step: Step::Run,
@@ -40,7 +40,7 @@ pub fn failures() -> Vec<Failure> {
     vec![crash(17), silent, skipped, crash(41)]
 }
 
-/// A session measured in blocks until a sequential test decided. What it measured is of no interest here.
+/// A session measured in blocks until a sequential test decided. Its results do not matter here.
 pub fn session() -> Session {
     let variant = |name: &str| Variant {
         program: Some(format!("/opt/node-{name}/bin/node").into()),

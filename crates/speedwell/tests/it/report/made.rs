@@ -1,4 +1,4 @@
-//! Findings made by hand: every verdict, unmatched cases, metrics of both directions.
+//! Hand-made findings: every verdict, unmatched cases, metrics of both directions.
 
 use speedwell_analysis::{
     CaseComparison, CaseSummary, Comparison, Correction, Findings, Method, Side,
@@ -6,10 +6,10 @@ use speedwell_analysis::{
 use speedwell_model::{Better, Case, Estimate, Metric, RunValue, Verdict, median};
 use std::sync::Arc;
 
-/// `number` values around `center`, spread evenly over `center` plus or minus `spread` as a share.
+/// `number` values around `center`, spread evenly over plus or minus the fraction `spread` of it.
 fn values(center: f64, spread: f64, number: usize) -> Vec<RunValue> {
     let value = |at: usize| {
-        // Multiples of the golden ratio, modulo 1, in which no order can be seen.
+        // Multiples of the golden ratio modulo 1, which have no visible order.
         let place = (at as f64 * 0.618_033_988_75).fract() - 0.5;
         let value = center * (1.0 + 2.0 * spread * place);
         RunValue {
@@ -200,6 +200,7 @@ fn against_old(metric: Metric, rows: Vec<CaseComparison>) -> Comparison {
         correction: Correction::BenjaminiHochberg,
         rows,
         overall: Some(estimate(0.0612, 0.0231, 0.0987)),
+        is_typical: false,
         only_baseline: Vec::new(),
         only_candidate: Vec::new(),
     }
@@ -234,6 +235,7 @@ pub fn comparison() -> Findings {
     };
     let memory = Comparison {
         overall: Some(estimate(-0.044, -0.123, 0.042)),
+        is_typical: false,
         ..against_old(memory(), memory_rows)
     };
     let comparisons = vec![throughput, memory];
@@ -333,7 +335,7 @@ pub fn load_test() -> Vec<CaseSummary> {
     load_metrics().into_iter().map(one).collect()
 }
 
-/// The same against another server.
+/// Likewise, against another server.
 pub fn load_compared() -> Findings {
     let one = |(metric, center): (Metric, f64)| {
         let (change, verdict) = match metric.better {
@@ -364,6 +366,7 @@ pub fn verdicts(verdicts: &[(Verdict, f64)]) -> Findings {
     let rows = verdicts.iter().enumerate().map(one).collect();
     let comparison = Comparison {
         overall: None,
+        is_typical: false,
         ..against_old(Metric::throughput(), rows)
     };
     Findings {
@@ -372,12 +375,13 @@ pub fn verdicts(verdicts: &[(Verdict, f64)]) -> Findings {
     }
 }
 
-/// Three ways to do the same thing, against a fourth.
+/// Three ways to do the same thing, compared with a fourth.
 pub fn contest() -> Findings {
     let one = |(name, change, verdict): (&str, Estimate, Verdict)| Comparison {
         baseline: "concat".into(),
         candidate: name.into(),
         overall: None,
+        is_typical: false,
         ..against_old(
             Metric::throughput(),
             vec![row("eval/strings", 8_412_000.0, change, 8, verdict)],

@@ -1,4 +1,4 @@
-//! A parameter study made by hand.
+//! A hand-made parameter study.
 
 use speedwell_analysis::{Aggregated, Study, StudyPoint, StudyStep};
 use speedwell_model::{Estimate, Metric, Value};

@@ -1,10 +1,10 @@
-//! Whole reports against golden files: what a user sees on screens of 80 and 120 columns, and what
-//! goes into Markdown, CSV and JSON.
+//! Whole reports against golden files: on terminals of 80 and 120 columns, and as Markdown, CSV and
+//! JSON.
 //!
-//! `SPEEDWELL_UPDATE_GOLDEN=1 cargo test -p speedwell --test it report` writes the files anew; look at
-//! the difference before keeping it.
+//! `SPEEDWELL_UPDATE_GOLDEN=1 cargo test -p speedwell --test it report` rewrites the files; review
+//! the difference before committing it.
 
-// A test fails by panicking; helpers of tests are no exception.
+// Tests and their helpers report failures by panicking.
 #![allow(clippy::unwrap_used)]
 
 mod circumstances;
@@ -159,7 +159,7 @@ fn no_line_of_a_report_is_wider_than_the_screen() {
         let mut bytes = Vec::new();
         text(width).render(&document, &mut bytes).unwrap();
         let all = String::from_utf8(bytes).unwrap();
-        // Lines to copy, and what other programs wrote, are never broken.
+        // Commands to copy, and output of other programs, are never wrapped.
         let ours = all
             .lines()
             .filter(|line| !line.contains("repeat it") && !line.contains("/opt/node"));
@@ -284,32 +284,32 @@ fn the_answer_is_said_in_words() {
     for (verdicts, sentence) in [
         (
             vec![(Better, 0.08)],
-            "new is faster than old: change +8.0 % [+7.0, +9.0].",
+            "new is faster than old: throughput +8.0 % [+7.0, +9.0].",
         ),
         (
             vec![(Same, 0.001)],
-            "new and old are the same within 2 %: change +0.1 % [-0.9, +1.1].",
+            "new and old are the same within 2 %: throughput +0.1 % [-0.9, +1.1].",
         ),
         (
             vec![(Unclear, 0.02)],
-            "it is unclear whether new is faster than old: change +2.0 % [+1.0, +3.0]; \
+            "it is unclear whether new is faster than old: throughput +2.0 % [+1.0, +3.0] (higher is better); \
              about 12 more runs a side would tell.",
         ),
         (
             vec![(Worse, -0.1); 3],
-            "new is slower than old in all 3 cases.",
+            "new is slower than old in all 3 cases. Each changes by -10.0 %.",
         ),
         (
             vec![(Same, 0.0); 2],
-            "new and old are the same within 2 % in both cases.",
+            "new and old are the same within 2 % in both cases. Each changes by 0.0 %.",
         ),
         (
             vec![(Same, 0.0), (Unclear, 0.0), (Unclear, 0.0)],
-            "new and old are the same within 2 % in 1 of 3 cases; 2 unclear.",
+            "new and old are the same within 2 % in 1 of 3 cases; 2 unclear. Each changes by 0.0 %.",
         ),
         (
-            vec![(Unclear, 0.0); 2],
-            "it is unclear whether new is faster than old in both cases.",
+            vec![(Unclear, 0.04), (Unclear, -0.992)],
+            "it is unclear whether new is faster than old in both cases. Changes range from -99.2 % to +4.0 %.",
         ),
         (vec![], "old and new have no case in common."),
     ] {

@@ -1,5 +1,5 @@
-//! The report as one page: what is in it, whatever it is about, and how large it gets. What a browser
-//! makes of it is in `report_page.rs`.
+//! The report as one page: its contents for every subject, and its size. `report_page.rs` opens it
+//! in a browser.
 
 use super::made::{comparison, contest, load_compared, load_test, one_sided, verdicts};
 use super::made_study::study;
@@ -23,7 +23,6 @@ fn of_findings(findings: &Findings) -> Document {
     findings_of(findings, &Output::default()).unwrap()
 }
 
-/// Pages of every kind of report.
 fn pages() -> Vec<(&'static str, String)> {
     let summaries = |summaries| Findings {
         summaries,
@@ -54,7 +53,7 @@ fn found<'p>(pattern: &str, page: &'p str) -> Vec<&'p str> {
 #[test]
 fn a_page_refers_to_nothing_outside_of_it() {
     for (kind, page) in pages() {
-        // The names of properties in the raw data are no attributes.
+        // Property names in the raw data are not attributes.
         let markup = page
             .split("<script type=\"application/json\"")
             .next()
@@ -75,7 +74,7 @@ fn the_title_of_a_study_is_said_once() {
     let markup = markup.split("<script").next().unwrap();
     assert!(!markup.contains(&format!(">{title}<")), "{title}");
     assert_eq!(found("(class=\"caption\")", markup), [] as [&str; 0]);
-    // For those who listen, the table and the chart still say what they are of.
+    // Screen readers get a label of the table and the chart.
     assert!(markup.contains(&format!("aria-label=\"{title}\"")));
     assert!(markup.contains("(logarithmic)</text>"));
 }
@@ -146,7 +145,7 @@ fn everything_that_the_text_says_is_on_the_page() {
     }
 }
 
-/// Cases of all verdicts, with intervals far from and near to zero.
+/// Cases of all verdicts, with intervals far from and near zero.
 fn many(cases: usize) -> Document {
     let verdict = |at: usize| match at % 10 {
         0 => (Verdict::Worse, -0.08),
@@ -172,7 +171,8 @@ fn a_thousand_cases_make_a_page_that_can_be_sent_around() {
     );
     assert!(!page.contains("class=\"left-out\""), "everything has room");
     assert!(page.len() < 9 << 20, "{} bytes", page.len());
-    // Without optimisation and beside other tests; whatever grows with the square of the cases takes longer.
+    // In a debug build and beside other tests; anything quadratic in the number of cases takes
+    // longer.
     assert!(took < Duration::from_secs(60), "{took:?}");
     eprintln!("1,000 cases: {:.1} MB in {took:?}", page.len() as f64 / 1e6);
 }

@@ -10,7 +10,7 @@ import (
 
 var sink int
 
-// work is how much one operation does. Variants of a comparison set its factor, and one that waits for a file to go away.
+// work is the amount of work of one operation. Variants of a comparison set its factor; one waits for a file to go away.
 func work() int {
 	for _, err := os.Stat(os.Getenv("HOLD")); err == nil; _, err = os.Stat(os.Getenv("HOLD")) {
 		time.Sleep(10 * time.Millisecond)

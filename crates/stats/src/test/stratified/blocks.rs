@@ -1,10 +1,11 @@
 //! Observations arranged for ranking: logarithms by side in ascending order, each with its block.
 //!
-//! Decides which observations count and computes ranks and the normal approximation for any shift of the candidate.
+//! Decides which observations count, and computes ranks and the normal approximation for any shift
+//! of the candidate.
 
 use std::fmt;
 
-/// Why the test cannot be done.
+/// Why the test is undefined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StratifiedError {
     /// The value at this index is not a positive finite number, so it has no logarithm.
@@ -34,11 +35,11 @@ impl std::error::Error for StratifiedError {}
 pub enum Side {
     /// The reference.
     Baseline,
-    /// What is compared with the reference.
+    /// The side that is compared with the reference.
     Candidate,
 }
 
-/// One value, measured in a block within which the order of the sides was drawn at random.
+/// One value, measured in a block with a random order of the sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observation {
     /// The measured value, in any unit; positive.
@@ -90,7 +91,7 @@ impl Size {
     }
 }
 
-/// Logarithms this close count as equal: they differ only by the rounding of a shift or of a unit.
+/// Logarithms this close count as equal: they differ only by rounding of a shift or a unit.
 const TIE: f64 = 1e-13;
 
 #[derive(Debug, Clone, Copy)]
@@ -153,7 +154,7 @@ impl Blocks {
         self.sizes.len()
     }
 
-    /// The blocks at `picks`, in which a block picked twice counts as two.
+    /// Returns the blocks at `picks`; a block picked twice counts as two.
     pub(crate) fn resampled(&self, picks: &[usize]) -> Blocks {
         let mut places = vec![Vec::new(); self.sizes.len()];
         for (place, &pick) in picks.iter().enumerate() {
@@ -180,15 +181,16 @@ impl Blocks {
         &self.sizes
     }
 
-    /// Every candidate's logarithm minus every baseline's.
+    /// All differences of a candidate's and a baseline's logarithm.
     pub(super) fn differences(&self) -> impl Iterator<Item = f64> {
         self.candidate
             .iter()
             .flat_map(|c| self.baseline.iter().map(move |b| c.log - b.log))
     }
 
-    /// Calls `visit(block, side, doubled mid-rank)` for every value in ascending order, with `theta` subtracted from
-    /// the candidate's logarithms. Both sides are sorted already, so ranking is one merge.
+    /// Calls `visit(block, side, doubled mid-rank)` for every value in ascending order, with
+    /// `theta` subtracted from the candidate's logarithms. Both sides are sorted, so ranking is one
+    /// merge.
     pub(super) fn visit_ranks(&self, theta: f64, mut visit: impl FnMut(usize, Side, usize)) {
         let (a, b) = (&self.baseline, &self.candidate);
         let (mut i, mut j) = (0, 0);

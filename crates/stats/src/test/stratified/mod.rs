@@ -1,8 +1,8 @@
 //! The stratified permutation rank test: two sides, measured in randomised blocks.
 //!
 //! Decides whether the sides differ, by how large a ratio, and which ratios the data do not rule
-//! out. Ranks are taken over all values together, labels are permuted only inside blocks, so the
-//! analysis matches the randomisation whatever drifts between blocks. It must not know when to stop
+//! out. Ranks are taken over all values together and labels are permuted only within blocks, so the
+//! analysis matches the randomisation whatever drifts between blocks. Does not know when to stop
 //! measuring ([`sequential`](crate::sequential) does). Start at [`stratified_rank`].
 
 mod blocks;
@@ -15,19 +15,20 @@ pub use permutation::Tails;
 use crate::interval::Interval;
 use permutation::{is_affordable, tails};
 
-/// Below this many runs a side no p-value should be claimed: with blocks of two and two, 8 runs a
-/// side reach p = 2/1296, fewer cannot pass the limits of an early look.
+/// Fewest runs a side for which to claim a p-value: with blocks of two and two, 8 runs a side reach
+/// p = 2/1296; fewer cannot pass the limits of an early look.
 pub const MINIMUM_PER_SIDE: usize = 8;
 
-/// Result of the stratified permutation rank test, which can be asked for the ratio and its intervals.
+/// Result of the stratified permutation rank test, from which ratio and intervals are computed.
 #[derive(Debug, Clone)]
 pub struct StratifiedRank {
-    /// Values of the side with fewer of them, after blocks with one side only were left out.
+    /// Number of values of the smaller side, without blocks that have one side only.
     pub n_per_side: usize,
     /// Two-sided p-value: twice the smaller of the two tails, at most 1.
     pub p: f64,
-    /// Whether the permutation distribution was computed exactly; otherwise its normal approximation with a
-    /// correction for continuity is taken. Blocks of two and two are exact up to 64 runs a side and beyond.
+    /// Whether the permutation distribution was computed exactly, rather than by its normal
+    /// approximation with a continuity correction. Blocks of two and two are exact up to 64 runs a
+    /// side and beyond.
     pub is_exact: bool,
     blocks: Blocks,
 }
@@ -36,8 +37,8 @@ pub struct StratifiedRank {
 ///
 /// Blocks may have any number of values of either side; those with one side only are left out, as
 /// they say nothing about the difference. With blocks of two and two this is the test simulated in
-/// `docs/why/statistics.md`; the idea is that of van Elteren (Bulletin ISI 37, 1960), with ranks over
-/// all blocks instead of within each.
+/// `crates/stats/benches/simulate.md`. The idea is van Elteren's (Bulletin ISI 37, 1960), with
+/// ranks over all blocks instead of within each.
 ///
 /// # Errors
 ///
@@ -75,10 +76,10 @@ impl StratifiedRank {
         interval(&self.blocks, p_limit).map(f64::exp)
     }
 
-    /// How often this test gives a p-value of at most `alpha` where nothing differs, given these ranks:
-    /// the p-value takes only so many values, so this is less than `alpha` when blocks are few.
+    /// Probability that this test gives a p-value of at most `alpha` if nothing differs, given
+    /// these ranks. p-values are discrete, so it is less than `alpha` with few blocks.
     ///
-    /// `alpha` itself where the normal approximation is taken.
+    /// Returns `alpha` itself if the normal approximation is used.
     pub fn level(&self, alpha: f64) -> f64 {
         permutation::level(&self.blocks, alpha)
     }
@@ -97,23 +98,23 @@ impl StratifiedRank {
     }
 }
 
-// The shift of logarithms, and its interval, by inverting the test. Decides how a shift is searched.
-// The tails of the permutation distribution are monotone in the shift: lowering the candidate raises
-// no candidate's rank and lowers no baseline's, so that every rearrangement gains on the observed one.
-// Hence the shifts that are not rejected form one interval, and zero lies in it exactly when the test
-// of zero does not reject.
+// The shift of logarithms, and its interval, by inverting the test. The tails of the permutation
+// distribution are monotone in the shift: lowering the candidate raises no candidate's rank and
+// lowers no baseline's, so that every rearrangement gains on the observed one. Hence the shifts
+// that are not rejected form one interval, and zero lies in it exactly when the test of zero does
+// not reject.
 
-/// First bracket of theta: ratios from 0.55 to 1.82, beyond which a change needs no fine search. Its middle is zero, so
-/// that an interval agrees with the test of zero.
+/// First bracket of theta: ratios from 0.55 to 1.82, beyond which a change needs no fine search.
+/// Centered at zero, so that an interval agrees with the test of zero.
 const FIRST_BRACKET: f64 = 0.6;
 
-/// The widest bracket tried, a ratio of e^77; a z that has not crossed the limit by then never will.
+/// Widest bracket, a ratio of e^77: a z that has not crossed the limit by then never will.
 const WIDEST_BRACKET: f64 = 77.0;
 
-/// Width at which the search stops: a millionth of the finest change anyone measures.
+/// Width at which the search stops: a millionth of the finest measurable change.
 const FINE: f64 = 1e-12;
 
-/// Width for figures that are resampled anyway: a ten-thousandth of a percent.
+/// Width for resampled figures: a ten-thousandth of a percent.
 const COARSE: f64 = 1e-6;
 
 impl Blocks {
@@ -122,7 +123,7 @@ impl Blocks {
         estimate(self, FINE)
     }
 
-    /// The same to six decimals in half the time, for resampling.
+    /// Like [`Blocks::log_ratio`], to six decimals in half the time, for resampling.
     pub(crate) fn rough_log_ratio(&self) -> f64 {
         estimate(self, COARSE)
     }
@@ -137,7 +138,8 @@ fn estimate(blocks: &Blocks, resolution: f64) -> f64 {
     0.5 * (middle(&|z| z > 0.0) + middle(&|z| z >= 0.0))
 }
 
-/// The thetas that the two-sided test does not reject at `p_limit`; infinite where none is.
+/// The thetas that the two-sided test does not reject at `p_limit`; infinite ends if it rejects
+/// none on that side.
 fn interval(blocks: &Blocks, p_limit: f64) -> Interval {
     let limit = 0.5 * p_limit;
     let is_below = |theta: f64| tails(blocks, theta).upper <= limit;
@@ -149,26 +151,27 @@ fn interval(blocks: &Blocks, p_limit: f64) -> Interval {
             high: steps.last_before(is_above),
         };
     }
-    // The end is the outermost shift that was tried and not rejected.
+    // The end is the outermost shift tried that was not rejected.
     Interval {
         low: crossing(FINE, is_below).1,
         high: crossing(FINE, |theta| !is_above(theta)).0,
     }
 }
 
-/// The shifts at which ranks change: the differences between a candidate's and a baseline's logarithm.
+/// The shifts at which ranks change: the differences between a candidate's and a baseline's
+/// logarithm.
 struct Steps(Vec<f64>);
 
 impl Steps {
     fn new(blocks: &Blocks) -> Steps {
         let mut steps: Vec<f64> = blocks.differences().collect();
         steps.sort_unstable_by(f64::total_cmp);
-        // Differences that differ only by rounding are one.
+        // Merge differences that are equal up to rounding.
         steps.dedup_by(|next, kept| *next - *kept <= FINE);
         Steps(steps)
     }
 
-    /// A shift before the step of this index and after the one before it.
+    /// Returns a shift between the step of this index and the one before it.
     fn before(&self, index: usize) -> f64 {
         match (index.checked_sub(1), self.0.get(index)) {
             (None, Some(next)) => next - 1.0,
@@ -178,7 +181,7 @@ impl Steps {
         }
     }
 
-    /// How many of the stretches between steps, from the smallest shift on, satisfy what only the first of them do.
+    /// Counts the gaps between steps that satisfy `is_first`, which holds for a prefix of them.
     fn count(&self, is_first: impl Fn(f64) -> bool) -> usize {
         let (mut low, mut high) = (0, self.0.len() + 1);
         while low < high {
@@ -192,17 +195,17 @@ impl Steps {
         low
     }
 
-    /// The smallest shift that is not `rejected`, where all below it are.
+    /// The smallest shift that is not `rejected`, given that all smaller ones are.
     fn first_beyond(&self, rejected: impl Fn(f64) -> bool) -> f64 {
         let Some(step) = self.count(&rejected).checked_sub(1) else {
             return f64::NEG_INFINITY;
         };
-        // At a step itself values are tied, and the test may reject there still.
+        // Values are tied at a step itself, where the test may still reject.
         let step = self.0[step];
         if rejected(step) { step + FINE } else { step }
     }
 
-    /// The largest shift that is not `rejected`, where all above it are.
+    /// The largest shift that is not `rejected`, given that all larger ones are.
     fn last_before(&self, rejected: impl Fn(f64) -> bool) -> f64 {
         let accepted = self.count(|theta| !rejected(theta));
         let Some(&step) = accepted.checked_sub(1).and_then(|last| self.0.get(last)) else {
@@ -212,9 +215,11 @@ impl Steps {
     }
 }
 
-/// A bracket of the theta at which `is_below` turns from true to false: true at its first end, false at the other.
+/// Brackets the theta at which `is_below` turns from true to false: true at the first end, false at
+/// the second.
 ///
-/// Both ends are minus infinity when it is false, and plus infinity when it is true for every theta.
+/// Both ends are minus infinity if it is false for every theta, and plus infinity if it is true for
+/// every theta.
 fn crossing(resolution: f64, is_below: impl Fn(f64) -> bool) -> (f64, f64) {
     let (mut low, mut high) = (-FIRST_BRACKET, FIRST_BRACKET);
     while !is_below(low) {

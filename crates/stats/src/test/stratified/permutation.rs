@@ -1,19 +1,21 @@
-//! The null distribution: labels permuted inside every block.
+//! The null distribution: labels permuted within every block.
 //!
-//! Decides the distribution of the candidate's rank sum over all ways to deal out the labels: exactly, by convolving the
-//! distributions of the blocks, or by the normal approximation where that would cost too much. It must not know
-//! logarithms or how shifts are searched. Start at [`Permutation::tails`].
+//! Computes the distribution of the candidate's rank sum over all assignments of the labels:
+//! exactly, by convolving the distributions of the blocks, or by the normal approximation where
+//! that would cost too much. Does not know logarithms or how shifts are searched. Start at
+//! [`Permutation::tails`].
 
 use super::blocks::{Blocks, Side, Size};
 use crate::distribution::normal;
 
-/// Additions up to which the distribution is computed exactly, at the widest that the ranks can lie: 64 runs a side in
-/// blocks of two and two need 3 million.
+/// Maximum number of additions for the exact distribution, for the widest possible ranks: 64 runs a
+/// side in blocks of two and two need 3 million.
 const MOST_WORK: f64 = 4e6;
 
-/// Observed rank sum and the distribution that it is compared with.
+/// The observed rank sum and its null distribution.
 pub(super) struct Permutation {
-    /// Rank sums of each block with their probabilities, ascending, counted in lattice steps from the block's smallest.
+    /// Rank sums of each block with their probabilities, ascending, in lattice steps from the
+    /// block's smallest.
     blocks: Vec<Vec<(usize, f64)>>,
     /// The observed rank sum on the same scale.
     observed: usize,
@@ -35,7 +37,7 @@ impl Tails {
     }
 }
 
-/// Ranks of one block, doubled so that mid-ranks are whole numbers.
+/// Ranks of one block, doubled so that mid-ranks are integers.
 #[derive(Default, Clone)]
 struct Ranks {
     all: Vec<usize>,
@@ -52,8 +54,8 @@ pub(super) fn tails(blocks: &Blocks, theta: f64) -> Tails {
     }
 }
 
-/// The largest probability not above `alpha` with which the two-sided p-value is at most `alpha`; `alpha` itself where
-/// the normal approximation is taken.
+/// The largest probability not above `alpha` with which the two-sided p-value is at most `alpha`;
+/// `alpha` itself if the normal approximation is used.
 pub(super) fn level(blocks: &Blocks, alpha: f64) -> f64 {
     if !is_affordable(blocks) {
         return alpha;
@@ -62,8 +64,8 @@ pub(super) fn level(blocks: &Blocks, alpha: f64) -> f64 {
     Permutation::new(&ranks, step, blocks.sizes()).level(alpha)
 }
 
-/// Doubled ranks by block, and the largest step of which all differences inside blocks are multiples; 0 if all ranks of
-/// every block are equal.
+/// Doubled ranks by block, and the greatest common divisor of all differences within blocks; 0 if
+/// the ranks of every block are all equal.
 fn ranks_on_lattice(blocks: &Blocks, theta: f64) -> (Vec<Ranks>, usize) {
     let mut ranks = vec![Ranks::default(); blocks.sizes().len()];
     blocks.visit_ranks(theta, |block, side, doubled| {
@@ -72,7 +74,8 @@ fn ranks_on_lattice(blocks: &Blocks, theta: f64) -> (Vec<Ranks>, usize) {
             ranks[block].candidate += doubled;
         }
     });
-    // Members come by rank, so the first is the smallest and the order carries no trace of the labels.
+    // Members come by rank, so the first is the smallest, and the order is independent of the
+    // labels.
     let differences = ranks
         .iter()
         .flat_map(|ranks| ranks.all.iter().map(|rank| rank - ranks.all[0]));
@@ -80,8 +83,8 @@ fn ranks_on_lattice(blocks: &Blocks, theta: f64) -> (Vec<Ranks>, usize) {
     (ranks, step)
 }
 
-/// Whether the exact distribution is worth its cost. It depends on the sizes of blocks alone, so that all shifts of the
-/// same data are judged by the same distribution.
+/// Returns whether the exact distribution is worth its cost. Depends only on block sizes, so that
+/// all shifts of the same data use the same distribution.
 pub(super) fn is_affordable(blocks: &Blocks) -> bool {
     let values: usize = blocks.sizes().iter().map(|size| size.total()).sum();
     let (mut width, mut work) = (0.0, 0.0);
@@ -95,7 +98,8 @@ pub(super) fn is_affordable(blocks: &Blocks) -> bool {
     work <= MOST_WORK
 }
 
-/// The normal approximation with a correction for continuity: half a step of the lattice on which rank sums lie.
+/// The normal approximation with a continuity correction of half a step of the lattice on which
+/// rank sums lie.
 fn approximate(blocks: &Blocks, theta: f64, doubled_step: usize) -> Tails {
     let (excess, variance) = blocks.excess_and_variance(theta);
     if variance <= 0.0 {
@@ -161,7 +165,7 @@ impl Permutation {
     }
 
     fn level(&self, alpha: f64) -> f64 {
-        // Probabilities that are equal but for rounding must fall on the same side of the limit.
+        // Probabilities that are equal up to rounding must fall on the same side of the limit.
         let limit = 0.5 * alpha * (1.0 + 1e-9);
         let sums = self.distribution();
         let tail = |sums: &mut dyn Iterator<Item = f64>| {
@@ -180,7 +184,7 @@ impl Permutation {
 
 /// The sums of every choice of `count` of `values` with their probabilities, ascending.
 ///
-/// Values are added one by one; what is kept is how often each sum of so many of them occurs.
+/// Adds values one by one, keeping the frequency of each sum for each number of chosen values.
 fn sums_of_choices(values: &[usize], count: usize) -> Vec<(usize, f64)> {
     let mut sums: Vec<Vec<(usize, f64)>> = vec![Vec::new(); count + 1];
     sums[0].push((0, 1.0));
@@ -195,7 +199,7 @@ fn sums_of_choices(values: &[usize], count: usize) -> Vec<(usize, f64)> {
     wanted
 }
 
-/// Two ascending lists of sums as one, the second moved up by `shift`; equal sums are added up.
+/// Merges two ascending lists of sums, the second shifted by `shift`; equal sums are added up.
 fn merged(first: &[(usize, f64)], second: &[(usize, f64)], shift: usize) -> Vec<(usize, f64)> {
     let mut result = Vec::with_capacity(first.len() + second.len());
     let (mut i, mut j) = (0, 0);

@@ -14,7 +14,7 @@ fn benches(criterion: &mut Criterion) {
 
 criterion_group! {
     name = all;
-    // Its analysis is not what is tested.
+    // Its analysis is not under test.
     config = Criterion::default().nresamples(1001);
     targets = benches
 }

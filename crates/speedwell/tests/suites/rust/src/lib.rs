@@ -1,9 +1,10 @@
-//! What the benchmarks of three suites measure.
+//! The work measured by the benchmarks of three suites.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How much one operation does. Variants of a comparison set its factor, and one that waits for a file to go away.
+/// Amount of work of one operation. Variants of a comparison set its factor; one waits for a file
+/// to go away.
 pub fn amount() -> u64 {
     let hold = std::env::var_os("HOLD")
         .map(PathBuf::from)
@@ -15,7 +16,7 @@ pub fn amount() -> u64 {
     1000 * factor.and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
-/// Does so much.
+/// Does this much work.
 pub fn work(amount: u64) -> u64 {
     (0..amount).fold(0, |sum, step| {
         std::hint::black_box(sum ^ step.wrapping_mul(31))

@@ -1,0 +1,203 @@
+//! The files of the user's checkout from which processes of Python and Node.js load modules.
+//!
+//! Decides how such a process notes them: two scripts, which the interpreters execute first because of variables of the
+//! environment. It does not know what the process is for; nothing that is measured is observed. Start at [`ModuleLog::new`].
+
+use crate::sources::MODULES;
+use anyhow::Result;
+use speedwell_model::{Variant, Worktree};
+use speedwell_process::Scratch;
+use std::fs;
+use std::path::PathBuf;
+
+/// The files that were noted, while this value lives.
+pub struct ModuleLog {
+    scratch: Scratch,
+    scripts: PathBuf,
+    checkout: PathBuf,
+}
+
+impl ModuleLog {
+    /// Of what is loaded from the checkout of a worktree.
+    ///
+    /// # Errors
+    /// The cache folder, or that for temporary files, cannot be written.
+    pub fn new(worktree: &Worktree) -> Result<ModuleLog> {
+        let scripts = MODULES
+            .folder()
+            .map_err(|cause| anyhow::anyhow!("{cause}"))?;
+        Ok(ModuleLog {
+            scratch: Scratch::new()?,
+            scripts,
+            checkout: fs::canonicalize(&worktree.checkout)?,
+        })
+    }
+
+    /// The variant with the variables by which its processes note what they load.
+    pub fn observed(&self, variant: &Variant) -> Variant {
+        let mut observed = variant.clone();
+        let script = self.scripts.join("node.cjs");
+        let script = script.to_string_lossy();
+        let script = script.replace('\\', "\\\\").replace('"', "\\\"");
+        let python = self.scripts.join("python");
+        let existing = |name: &str| {
+            let own = variant.environment.iter().rev();
+            let own = own.filter(|(known, _)| known == name);
+            let own = own.map(|(_, value)| value.clone()).next();
+            own.or_else(|| std::env::var(name).ok())
+                .filter(|value| !value.is_empty())
+        };
+        let options = existing("NODE_OPTIONS").map_or(String::new(), |own| format!("{own} "));
+        let folders = existing("PYTHONPATH").map_or(String::new(), |own| format!(":{own}"));
+        let path = |path: PathBuf| path.to_string_lossy().into_owned();
+        observed.environment.extend([
+            (
+                "NODE_OPTIONS".to_owned(),
+                format!("{options}--require \"{script}\""),
+            ),
+            ("PYTHONPATH".to_owned(), path(python) + &folders),
+            ("SPEEDWELL_CHECKOUT".to_owned(), path(self.checkout.clone())),
+            ("SPEEDWELL_MODULES".to_owned(), path(self.file())),
+        ]);
+        observed
+    }
+
+    /// What was noted so far.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let text = fs::read(self.file()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        text.lines().map(PathBuf::from).collect()
+    }
+
+    fn file(&self) -> PathBuf {
+        self.scratch.path("modules")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use std::process::Command;
+
+    /// The files that a program has loaded from a checkout with two modules, of which it is to load `k`.
+    fn loaded(
+        program: &str,
+        files: &[(&str, &str)],
+        script: &str,
+        more: &[(&str, &str)],
+    ) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for (name, text) in files {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text.replace("ROOT", &root.to_string_lossy())).unwrap();
+        }
+        let worktree = Worktree {
+            revision: "0".repeat(40),
+            typed: "main".to_owned(),
+            checkout: root.join("checkout"),
+            folder: root.join("worktree"),
+            build: None,
+        };
+        let mut variant = Variant::plain("a");
+        for (name, value) in more {
+            let value = value.replace("ROOT", &root.to_string_lossy());
+            variant.environment.push(((*name).to_owned(), value));
+        }
+        let log = ModuleLog::new(&worktree).unwrap();
+        let observed = log.observed(&variant);
+        let output = Command::new(program)
+            .arg(root.join(script))
+            .envs(observed.environment)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let inside = |path: PathBuf| path.strip_prefix(&root).map(Path::to_owned).unwrap_or(path);
+        let mut names: Vec<String> = (log.files().into_iter())
+            .map(|path| inside(path).to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    fn is_missing(program: &str) -> bool {
+        let is_missing = Command::new(program).arg("--version").output().is_err();
+        if is_missing {
+            eprintln!("skipped: {program} is not installed");
+        }
+        is_missing
+    }
+
+    #[test]
+    fn modules_of_python_are_noted_also_where_they_are_compiled_or_loaded_late() {
+        if is_missing("python3") {
+            return;
+        }
+        // A child process, which loads what was compiled by then; a `sitecustomize` of the user, which is executed as ever.
+        let script = "import sys, subprocess, sitecustomize\n\
+            assert sitecustomize.NAME == 'mine', sitecustomize\n\
+            def late():\n    import importlib\n    return importlib.import_module('k' + '')\n\
+            late()\n\
+            if len(sys.argv) == 1:\n    subprocess.check_call([sys.executable, __file__, 'child'])\n";
+        let files = [
+            ("worktree/x.py", script),
+            ("checkout/src/k.py", "import deep.inner\n"),
+            ("checkout/src/deep/__init__.py", ""),
+            (
+                "checkout/src/deep/inner.py",
+                "open('ROOT/checkout/data.txt').close()\n",
+            ),
+            ("checkout/src/unused.py", ""),
+            ("checkout/data.txt", ""),
+            ("site/sitecustomize.py", "NAME = 'mine'\n"),
+        ];
+        let path = [("PYTHONPATH", "ROOT/site:ROOT/checkout/src")];
+        let found = loaded("python3", &files, "worktree/x.py", &path);
+        let expected = [
+            "checkout/src/deep/__init__.py",
+            "checkout/src/deep/inner.py",
+            "checkout/src/k.py",
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn modules_of_node_are_noted_also_where_they_are_only_read() {
+        if is_missing("node") {
+            return;
+        }
+        let script = "const fs = require('fs');\n\
+            const load = (name) => require('ROOT/checkout/' + name);\n\
+            load('k'); load('data.json');\n\
+            fs.promises.readFile('ROOT/checkout/read.ts').then(() => fs.readFileSync('ROOT/checkout/notes.txt'));\n\
+            new (require('worker_threads').Worker)(\"require('ROOT/checkout/in_worker')\", { eval: true });\n";
+        let files = [
+            ("worktree/x.js", script),
+            ("checkout/k.js", "require('./deep')"),
+            ("checkout/deep/index.js", ""),
+            ("checkout/data.json", "{}"),
+            ("checkout/read.ts", ""),
+            ("checkout/in_worker.js", ""),
+            ("checkout/notes.txt", ""),
+            ("checkout/unused.js", ""),
+        ];
+        let found = loaded(
+            "node",
+            &files,
+            "worktree/x.js",
+            &[("NODE_OPTIONS", "--no-warnings")],
+        );
+        let expected = [
+            "checkout/data.json",
+            "checkout/deep/index.js",
+            "checkout/in_worker.js",
+            "checkout/k.js",
+            "checkout/read.ts",
+        ];
+        assert_eq!(found, expected);
+    }
+}

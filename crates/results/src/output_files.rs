@@ -1,0 +1,275 @@
+//! Refuses to destroy a file: an output that replaces an input, and two outputs that are one file.
+//!
+//! Decides by the identity of files (device and inode), so that links and other spellings of a path are found, also of
+//! files that do not exist yet. It does not know command lines; whoever reads one says which files it writes. Start at
+//! [`OutputFile`].
+
+use anyhow::{Context, bail};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Symbolic links that are followed to a file that does not exist yet; the kernel follows as many.
+const MOST_LINKS: usize = 40;
+
+/// The longest word that is searched for names of files, and the most places at which a name may begin or end in it.
+const LONGEST_WORD: usize = 4096;
+const MOST_PLACES: usize = 16;
+
+/// What tells a file from all others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum FileIdentity {
+    /// A file that exists, by device and inode.
+    Existing(u64, u64),
+    /// A file that does not exist: device and inode of its folder, and its name.
+    Missing(u64, u64, PathBuf),
+}
+
+/// A file that a command writes.
+#[derive(Debug, Clone)]
+pub struct OutputFile {
+    /// How it was asked for: `-o x.svg`.
+    words: String,
+    path: PathBuf,
+    identity: FileIdentity,
+    /// Whether further files beside it are written, which are numbered: `a.svg`, `a-2.svg`.
+    is_numbered: bool,
+}
+
+impl FileIdentity {
+    /// The identity of a regular file, or of one that could be created. Devices and pipes have none: what is written
+    /// to them replaces nothing.
+    fn of(path: &Path) -> Option<FileIdentity> {
+        match fs::metadata(path) {
+            Ok(data) => (data.is_file()).then(|| FileIdentity::Existing(data.dev(), data.ino())),
+            Err(_) => FileIdentity::of_missing(path.to_owned()),
+        }
+    }
+
+    fn of_missing(mut path: PathBuf) -> Option<FileIdentity> {
+        for _ in 0..MOST_LINKS {
+            let Ok(target) = fs::read_link(&path) else {
+                break;
+            };
+            path = folder_of(&path).join(target);
+        }
+        let folder = fs::metadata(folder_of(&path)).ok()?;
+        let name = PathBuf::from(path.file_name()?);
+        Some(FileIdentity::Missing(folder.dev(), folder.ino(), name))
+    }
+}
+
+impl OutputFile {
+    /// The file at `path`, which was asked for with `words`; `None` for devices and pipes, and where its folder is missing.
+    pub fn new(words: impl Into<String>, path: &Path) -> Option<OutputFile> {
+        Some(OutputFile {
+            words: words.into(),
+            path: path.to_owned(),
+            identity: FileIdentity::of(path)?,
+            is_numbered: false,
+        })
+    }
+
+    /// The first of several files: further ones have numbers behind their names.
+    pub fn numbered(self) -> OutputFile {
+        OutputFile {
+            is_numbered: true,
+            ..self
+        }
+    }
+
+    /// How it was asked for.
+    pub fn words(&self) -> &str {
+        &self.words
+    }
+
+    /// Whether writing this output would write the file at `other`.
+    pub fn writes(&self, other: &Path) -> bool {
+        let identity = FileIdentity::of(other);
+        identity.is_some_and(|other| other == self.identity) || self.has_numbered(other)
+    }
+
+    /// Whether `other` is named like a further file of this output: `a-2.svg` for `a.svg`.
+    fn has_numbered(&self, other: &Path) -> bool {
+        if !self.is_numbered {
+            return false;
+        }
+        let stem = |path: &Path| path.file_stem().and_then(OsStr::to_str).map(str::to_owned);
+        let (Some(own), Some(name)) = (stem(&self.path), stem(other)) else {
+            return false;
+        };
+        let number = name
+            .strip_prefix(&own)
+            .and_then(|rest| rest.strip_prefix('-'));
+        let is_number = number.is_some_and(|number| number.parse().is_ok_and(|n: u32| n > 1));
+        let folder = |path: &Path| fs::canonicalize(folder_of(path)).ok();
+        is_number
+            && self.path.extension() == other.extension()
+            && folder(&self.path).is_some_and(|own| folder(other) == Some(own))
+    }
+}
+
+/// The folder that a file is in, or would be in.
+fn folder_of(path: &Path) -> &Path {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+/// Refuses outputs of which two are one file.
+///
+/// # Errors
+/// Names both.
+pub fn refuse_same(outputs: &[OutputFile]) -> anyhow::Result<()> {
+    for (at, output) in outputs.iter().enumerate() {
+        let earlier = outputs[..at]
+            .iter()
+            .find(|earlier| earlier.writes(&output.path) || output.writes(&earlier.path));
+        if let Some(earlier) = earlier {
+            bail!(
+                "'{}' and '{}' would be written to one file\nhint: name two files",
+                earlier.words,
+                output.words
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a word that names an existing file which an output would replace; names are looked up from `folder`.
+///
+/// # Errors
+/// Names both.
+pub fn refuse_word(outputs: &[OutputFile], word: &str, folder: &Path) -> anyhow::Result<()> {
+    for name in names_in(word) {
+        let path = folder.join(name);
+        if path.is_file() {
+            refuse_file(outputs, &path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a file that an output would replace, and files that are named in it, if it is a definition file.
+///
+/// # Errors
+/// Names both. The definition file cannot be read.
+pub fn refuse_file(outputs: &[OutputFile], input: &Path) -> anyhow::Result<()> {
+    if let Some(output) = outputs.iter().find(|output| output.writes(input)) {
+        bail!(
+            "'{}' would replace '{}', which is read\nhint: name another file",
+            output.words,
+            input.display()
+        );
+    }
+    if input.extension().is_some_and(|ending| ending == "toml") {
+        let text = fs::read_to_string(input)
+            .with_context(|| format!("cannot read '{}'", input.display()))?;
+        for string in text
+            .split(['"', '\''])
+            .filter(|string| !string.contains('\n'))
+        {
+            for name in names_in(string)
+                .into_iter()
+                .filter(|name| !name.ends_with(".toml"))
+            {
+                let path = folder_of(input).join(name);
+                if path.is_file() {
+                    refuse_file(outputs, &path)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What in a word may be the name of a file: the word itself, the words of a command line, and what is left of them without
+/// `NAME=`, `@`, `SUITE:`, `[VARIANT]`, `::PART` and what is separated by commas.
+fn names_in(word: &str) -> Vec<&str> {
+    if word.len() > LONGEST_WORD {
+        return Vec::new();
+    }
+    let mut names = vec![word];
+    for part in word.split([
+        ' ', '\t', '\n', ';', '|', '<', '>', '&', '(', ')', '\'', '"', '`',
+    ]) {
+        let begins = part
+            .char_indices()
+            .filter(|(_, char)| "=@:,".contains(*char))
+            .map(|(at, char)| at + char.len_utf8());
+        let ends = part
+            .char_indices()
+            .filter(|(_, char)| "[:,".contains(*char))
+            .map(|(at, _)| at);
+        let begins: Vec<usize> = [0].into_iter().chain(begins).take(MOST_PLACES).collect();
+        let ends: Vec<usize> = [part.len()]
+            .into_iter()
+            .chain(ends)
+            .take(MOST_PLACES)
+            .collect();
+        for begin in begins {
+            names.extend(ends.iter().filter_map(|end| part.get(begin..*end)));
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_one_however_it_is_spelled_and_before_it_exists() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("a.json"), "{}").unwrap();
+        fs::hard_link(path("a.json"), path("b.json")).unwrap();
+        fs::create_dir(path("sub")).unwrap();
+        std::os::unix::fs::symlink(path("new.json"), path("sub/link.json")).unwrap();
+        let same = |one: &str, other: &str| {
+            let identity = FileIdentity::of(&path(one));
+            identity.is_some() && identity == FileIdentity::of(&path(other))
+        };
+        assert!(same("a.json", "b.json"), "a hard link");
+        assert!(same("a.json", "sub/../a.json"), "another spelling");
+        assert!(
+            same("new.json", "sub/link.json"),
+            "a link to what is not there yet"
+        );
+        assert!(!same("new.json", "other.json"));
+        assert_eq!(FileIdentity::of(Path::new("/dev/null")), None);
+    }
+
+    #[test]
+    fn files_with_numbers_belong_to_an_output_that_has_them() {
+        let alone = OutputFile::new("-o a.svg", Path::new("a.svg")).unwrap();
+        assert!(!alone.writes(Path::new("a-2.svg")));
+        let output = alone.numbered();
+        for (name, expected) in [("a-2.svg", true), ("./a-13.svg", true), ("a-1.svg", false)] {
+            assert_eq!(output.writes(Path::new(name)), expected, "{name}");
+        }
+        assert!(!output.writes(Path::new("a-2.png")) && !output.writes(Path::new("a-b.svg")));
+    }
+
+    #[test]
+    fn names_of_files_are_found_in_what_is_typed() {
+        for (word, name) in [
+            ("old=a1.json,b1.json", "b1.json"),
+            ("@body.js", "body.js"),
+            ("x.json[new]::copy", "x.json"),
+            ("pytest:bench.py", "bench.py"),
+            ("a=OPTS=1 ./node server.js", "server.js"),
+            ("sort < data.csv > /dev/null", "data.csv"),
+            ("name with blanks.json", "name with blanks.json"),
+        ] {
+            assert!(
+                names_in(word).contains(&name),
+                "{word}: {:?}",
+                names_in(word)
+            );
+        }
+    }
+}

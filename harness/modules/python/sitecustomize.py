@@ -1,0 +1,55 @@
+"""Notes the files of the user's checkout from which modules are loaded.
+
+Python executes this file when it starts in a process of which Speedwell has put this folder in front of PYTHONPATH. It does so while a
+framework lists its benchmarks, never while it measures. Each file below $SPEEDWELL_CHECKOUT is a line of $SPEEDWELL_MODULES.
+"""
+
+import os
+import sys
+
+
+def _execute_hidden():
+    """Executes the sitecustomize that this one hides, with the search path that there is without this folder."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != here]
+    own = sys.modules.pop(__name__)
+    try:
+        import sitecustomize  # noqa: F401
+    except ImportError:
+        sys.modules[__name__] = own
+
+
+def _source(path):
+    """The source of what was compiled: `lib/k.py` of `lib/__pycache__/k.cpython-311.pyc`."""
+    folder, name = os.path.split(path)
+    if name.endswith(".pyc") and os.path.basename(folder) == "__pycache__":
+        return os.path.join(os.path.dirname(folder), name.split(".")[0] + ".py")
+    return path
+
+
+def _watch(checkout, log):
+    known = set()
+
+    def note(path):
+        if not isinstance(path, str) or path in known or not path.endswith((".py", ".pyc", ".so")):
+            return
+        # What is opened here is told to the hook as well.
+        known.add(path)
+        source = os.path.realpath(_source(path))
+        if source.startswith(checkout + os.sep):
+            with open(log, "a", encoding="utf-8", errors="surrogateescape") as file:
+                file.write(source + "\n")
+
+    def heard(event, arguments):
+        if event == "open":
+            note(arguments[0])
+        elif event == "import":
+            # Only of modules that are libraries.
+            note(arguments[1])
+
+    sys.addaudithook(heard)
+
+
+if hasattr(sys, "addaudithook") and "SPEEDWELL_MODULES" in os.environ:
+    _watch(os.environ["SPEEDWELL_CHECKOUT"], os.environ["SPEEDWELL_MODULES"])
+_execute_hidden()
