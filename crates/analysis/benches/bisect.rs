@@ -104,8 +104,8 @@ fn confirmed(answer: &Answer) -> Vec<(usize, usize)> {
     parts.map(|part| (part.before, part.after)).collect()
 }
 
-/// Percentages of bisections that found everything, found something wrong, confirmed nothing, and
-/// found equal ends.
+/// Percentages of bisections that found everything, found something wrong, confirmed too few
+/// changes, and found equal ends.
 fn shares(all: &[Ended], changes: &[(usize, f64)]) -> [f64; 4] {
     let holds = |(before, after): (usize, usize)| {
         changes

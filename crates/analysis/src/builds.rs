@@ -164,7 +164,7 @@ pub struct LayoutSpread {
     /// Standard deviations of logarithms between builds and between runs of a build. A build is
     /// compared only with builds of its own variant.
     pub components: Components,
-    /// Median of the slowest build divided by that of the fastest; the largest over all variants.
+    /// Ratio of the medians of the slowest and the fastest build; the largest over all variants.
     pub range: f64,
 }
 

@@ -5,8 +5,8 @@
 //! [`match_cases`], then [`compare_matched`].
 //!
 //! The change is estimated within blocks, but a median over all runs of a side ignores blocks, so
-//! two medians can even contradict the change beside them. The figures of a row are therefore
-//! derived from the estimate (docs/why/statistics.md, "The figures of a row"): see [`locate`].
+//! two medians can even contradict the reported change. The figures of a row are therefore derived
+//! from the estimate (docs/why/statistics.md, "The figures of a row"): see [`locate`].
 
 use crate::builds::{Unit, independent_values};
 use crate::case_row::{CaseRow, MatchedCase, describe};

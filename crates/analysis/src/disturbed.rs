@@ -104,7 +104,8 @@ impl Exposure {
 /// Keeps one run per slot on each side of a case, in execution order, and returns how often each
 /// side was disturbed.
 ///
-/// If rules are applied, keeps the slot's undisturbed run, if any; else the first.
+/// If rules are applied, keeps the slot's undisturbed run; a slot without one is lost. Otherwise
+/// keeps the first run.
 pub(super) fn keep_those_that_count(design: &Design, sides: &mut [Vec<&Run>]) -> Vec<Exposure> {
     let firsts: Vec<Vec<&Run>> = sides.iter().map(|side| first_of_slots(side)).collect();
     let exposures: Vec<Exposure> = firsts

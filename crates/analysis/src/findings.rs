@@ -228,7 +228,7 @@ impl Comparison {
 }
 
 impl CaseComparison {
-    /// Verdicts that a gate considers: that of the row, and that of the session's machines taken
+    /// Verdicts that a gate considers: the row's, and the one on all machines of the session
     /// together, which the row may have withdrawn because it depends on the machine. Empty if the
     /// answer is withheld.
     pub fn gated(&self) -> impl Iterator<Item = Verdict> {

@@ -115,8 +115,7 @@ pub(super) fn add(
     for (comparison, effects) in comparisons.iter_mut().zip(effects) {
         for (row, mut machines) in comparison.rows.iter_mut().zip(effects) {
             if let [only] = &mut machines[..] {
-                // With a single machine, its change is that of the row, which may rest on several
-                // looks.
+                // A single machine has the row's change, which may rest on several looks.
                 only.change = row.change;
             }
             let found = across(machines, row.verdict, policy);

@@ -148,8 +148,9 @@ fn revision(session: &Session, variant: Option<&Variant>) -> Option<Revision> {
     })
 }
 
-/// Identifies the machine: by its user-given name, or by host and processors. CI services use
-/// throwaway hosts. Different environments on one machine have separate levels, like machines.
+/// Identifies the machine: by its user-given name, else by host and processors. The host of a CI
+/// job is ignored, because it is ephemeral. Named environments on one machine count as separate
+/// machines, because their levels differ.
 pub fn machine(environment: &Environment, origin: Option<&Origin>) -> Machine {
     let is_job = origin.is_some_and(|o| o.source == OriginSource::Ci || o.job_url.is_some());
     let Environment {

@@ -1,5 +1,5 @@
-//! Results of snippets beside the comparison: the figures of each, how much they were disturbed,
-//! and how throughput depends on the number of workers.
+//! Results of snippets in addition to the comparison: the figures of each, how much they were
+//! disturbed, and how throughput depends on the number of workers.
 //!
 //! Start at [`figures`] and [`levels`].
 

@@ -434,8 +434,8 @@ fn median_level(values: &[f64]) -> Estimate {
     Estimate { value, low, high }
 }
 
-/// Current changes, merged with what is known of earlier ones. A change that was triaged or
-/// measured again never disappears.
+/// Merges current changes with the earlier ones. A change that was triaged or measured again never
+/// disappears.
 fn with_numbers(trend: &Trend, found: Vec<Change>, known: &[Change]) -> Vec<Change> {
     let mut left: Vec<&Change> = known.iter().collect();
     let mut all: Vec<Change> = Vec::new();

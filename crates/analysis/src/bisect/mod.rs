@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Runs of each revision in one block.
 pub const RUNS_PER_BLOCK: u32 = 2;
 
-/// What is known of the revisions of a line, numbered from 0, the good end, to the bad end.
+/// Observations on a line of revisions, numbered from 0, the good end, to the bad end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
     /// Number of revisions in the line, both ends included.
@@ -56,7 +56,7 @@ pub enum Outcome {
 pub enum Step {
     /// Build this revision, which adds it to `built` or `unbuildable`.
     Build(usize),
-    /// Measure this block, or what is missing of it.
+    /// Measure this block, or the rest of it.
     Measure(Block),
     /// The search is over.
     Answer(Answer),
@@ -185,7 +185,7 @@ pub struct Found {
     pub bisection: Bisection,
     /// Metric that is followed; `None` before anything is measured.
     pub metric: Option<Metric>,
-    /// What is known of the revisions.
+    /// Observations on the revisions.
     pub state: State,
     /// Progress of the search.
     pub standing: Standing,

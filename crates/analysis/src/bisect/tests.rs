@@ -1,5 +1,5 @@
-//! Whole searches over simulated revisions: what they find, in how many runs, and that being killed
-//! at any time changes nothing.
+//! Whole searches over simulated revisions: their results and numbers of runs, and that being
+//! killed at any time changes nothing.
 
 use super::*;
 use rand::{Rng, SeedableRng};

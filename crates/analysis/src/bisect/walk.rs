@@ -75,7 +75,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Adds a block of the two revisions; returns the one without any outcome in it, if any.
+    /// Adds a block of the two revisions; returns the one without a value in it, if any.
     fn add(&mut self, (old, new): (usize, usize), outcomes: &[(usize, Outcome)]) -> Option<usize> {
         for &(revision, outcome) in outcomes {
             let side = usize::from(revision == new);

@@ -24,8 +24,7 @@ pub struct GroupFound {
 pub struct MetricFound {
     /// The metric as stored in runs.
     pub metric: Metric,
-    /// Summaries of each case and variant, and one comparison per pair; that of the control comes
-    /// last.
+    /// Summaries of each case and variant, and one comparison per pair, the control last.
     pub findings: Findings,
     /// Change of the control against itself over all cases: the noise floor.
     pub floor: Option<Estimate>,

@@ -171,7 +171,7 @@ fn concurrency(run: &LoadRun) -> Concurrency {
     let measured = &run.measured;
     let latency = &measured.totals.latency;
     let requested = match run.requested.pace {
-        // Clients that think have no requests in flight meanwhile, by design.
+        // Clients that pause have nothing in flight between requests, by design.
         PaceFacts::Closed {
             concurrency,
             think_ns: 0,

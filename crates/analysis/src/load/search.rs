@@ -154,7 +154,8 @@ fn rate(run: &LoadRun) -> Option<f64> {
     }
 }
 
-/// Converts a load to an attempt; `None` if it ended early.
+/// Converts an open load at a constant rate to an attempt; `None` for other loads, and if it ended
+/// early.
 fn one_try(load: &LoadFindings<'_>, conditions: &[Condition]) -> Option<RateTry> {
     let rate = rate(load.run)?;
     let verdict = load.open?;

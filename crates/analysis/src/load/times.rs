@@ -134,7 +134,7 @@ const CURVE_POINTS: u32 = 60;
 const MOST_NINES: f64 = 5.0;
 
 /// Shares in millionths, evenly spaced on a scale of nines. They end at the last but one value;
-/// beyond it there is only the maximum, which is no percentile.
+/// beyond it there is only the maximum, not a percentile.
 fn curve_ppm(count: u64) -> Vec<u32> {
     let nines = (count as f64).log10().min(MOST_NINES);
     let at = |point: u32| nines * f64::from(point) / f64::from(CURVE_POINTS);

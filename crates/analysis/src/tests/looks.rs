@@ -1,4 +1,4 @@
-//! Sequential stopping, and what is reported afterwards.
+//! Sequential stopping, and the reports afterwards.
 
 use super::row;
 use crate::{CaseComparison, Correction, Settings, StopRule};
@@ -270,7 +270,7 @@ fn precision_is_reached_sooner_with_less_noise() {
     assert!((12..60).contains(&with_noise), "{with_noise}");
 }
 
-/// What ends the measuring of many cases is what is reported, whatever the correction.
+/// The stop rule and the report agree on many cases, whatever the correction.
 #[test]
 fn many_cases_are_measured_until_their_answers_survive_the_correction() {
     for (correction, fewest) in [(Correction::BenjaminiHochberg, 8), (Correction::Holm, 14)] {

@@ -1,4 +1,4 @@
-//! What is reported of a case that several machines measured, and how often it is wrong.
+//! Reports on cases that several machines measured, and their error rates.
 
 use super::row;
 use crate::machines::{MachineEffect, across};

@@ -1,8 +1,8 @@
 //! Other activity of the machine during measurement, and Little's law against the requested load.
 //!
-//! Decides from which share on the figures reflect the machine (pressure below the limits would not
-//! show in `top`; a generator beyond them has no reserve to be on time), and from which share on a
-//! load counts as lighter or heavier than requested. Rate times mean latency is the mean number of
+//! Decides from which share on the figures reflect the machine (the limits mark pressure that `top`
+//! would not show, and a generator without reserve to be on time), and from which share on a load
+//! counts as lighter or heavier than requested. Rate times mean latency is the mean number of
 //! requests in flight (Little 1961, "A proof for the queuing formula L = lambda W"). Start at
 //! [`check_machine`] and [`check_in_flight`].
 

@@ -1,7 +1,7 @@
 //! Checks for sessions that are read in parts, each with all runs of its cases.
 //!
-//! Decides for which sessions that is possible: some checks compare cases with each other, namely
-//! those of HTTP loads and of imported files. Start at [`needs_all_cells`], then [`Checked::add`].
+//! Decides for which sessions that is possible: some checks, for HTTP loads and imported files,
+//! compare cases with each other. Start at [`needs_all_cells`], then [`Checked::add`].
 
 use super::cells::{Cells, Known, LOADS, check_single_runs, short_names};
 use super::direction::generators;
