@@ -22,7 +22,7 @@ use speedwell_stats::distribution::binomial;
 use speedwell_stats::interval::share_exact;
 use std::collections::BTreeMap;
 
-/// Probability of the range of expected counts (docs/why/derivations.md, "Calibration").
+/// Probability of the range of expected counts (crates/stats/DERIVATIONS.md, "Calibration").
 const RANGE: f64 = 0.95;
 
 /// Result of one comparison of a thing with itself.
@@ -254,7 +254,7 @@ mod tests {
         assert!((0.038..0.05).contains(&found.level), "{}", found.level);
         assert!((0.019..0.021).contains(&found.cases[1].variation.unwrap()));
         assert!(!found.cases[0].is_dependent);
-        // docs/why/derivations.md: with 2 % noise, 32 runs can show 1.4 %.
+        // crates/stats/DERIVATIONS.md: with 2 % noise, 32 runs can show 1.4 %.
         let detectable = found.cases[0].detectable.unwrap();
         assert!((0.0135..0.0155).contains(&detectable), "{detectable}");
     }

@@ -3,7 +3,7 @@
 //! Makes three statements, in this order: what holds on these machines (from the test of all
 //! blocks, decided elsewhere), whether it is the same on all of them, and what to expect on similar
 //! machines. Runs are compared only within their machine, and machines of different classes are not
-//! pooled. Start at [`add`]; docs/why/derivations.md, "Several machines", lists the error rates.
+//! pooled. Start at [`add`]; crates/stats/DERIVATIONS.md, "Several machines", lists the error rates.
 
 use crate::Comparison;
 use crate::evidence;

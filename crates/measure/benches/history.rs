@@ -3,7 +3,7 @@
 //! Searches a store of 500 series with 1000 points each, then again after one new session of all of
 //! them; then a series of 2000 points, and the origin of a session in a repository of 100,000
 //! commits. Times are wall-clock times, the minimum of several tries, to limit the influence of
-//! other work. Results are in `docs/why/measurements.md`. Without `--bench` (as under `cargo test
+//! other work. Results are in `history.md` next to it. Without `--bench` (as under `cargo test
 //! --benches`) everything is small and only shows that it runs.
 
 use anyhow::Result;

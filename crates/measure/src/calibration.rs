@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// Runs per side in one comparison. Five blocks of four have 7776 arrangements, all of them
 /// counted, which gives p-values fine enough for a true error rate of 4.5 %; four blocks would give
-/// 4.2 % (docs/why/derivations.md, "Calibration").
+/// 4.2 % (crates/stats/DERIVATIONS.md, "Calibration").
 const RUNS: u32 = 10;
 
 /// Minimum number of runs per side for a meaningful p-value.

@@ -14,7 +14,7 @@ use speedwell_model::Estimate;
 use speedwell_plot as plot;
 
 /// Visits of one level that differ by more than this share hide where throughput stops growing: the simulations
-/// of docs/why/derivations.md find it less than nine times of ten then.
+/// of crates/stats/DERIVATIONS.md find it less than nine times of ten then.
 const MOST_NOISE: f64 = 0.15;
 
 /// Formats a throughput with as many digits as its interval supports.

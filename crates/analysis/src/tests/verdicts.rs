@@ -82,7 +82,7 @@ fn without_a_change_the_equivalence_stop_says_same() {
 fn loud_noise_leaves_the_question_open_and_says_what_it_would_take() {
     let row = row(&faster_by(0.01, 0.10), &Settings::default());
     assert_eq!((row.verdict, row.decided_at), (Verdict::Unclear, None));
-    // docs/why/derivations.md, "Power": 7.7 % at a variation of 10 % and 30 runs.
+    // crates/stats/DERIVATIONS.md, "Power": 7.7 % at a variation of 10 % and 30 runs.
     assert!(
         (row.detectable.unwrap() - 0.077).abs() < 0.025,
         "{:?}",

@@ -144,7 +144,7 @@ fn spin(rounds: u64) -> u64 {
 }
 
 /// With a coefficient of variation of 1 %, thirty runs per side detect a change of 0.7 %; with 5 %,
-/// one of 3.8 % (docs/why/derivations.md, "Power"): above that, most comparisons end
+/// one of 3.8 % (crates/stats/DERIVATIONS.md, "Power"): above that, most comparisons end
 /// unclear.
 fn judge(durations_ns: &[f64]) -> Check {
     let mut sorted = durations_ns.to_vec();

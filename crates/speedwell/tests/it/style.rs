@@ -1,33 +1,32 @@
-//! Help texts, messages and pages use the terms of the field: the table of CONTRIBUTING.md,
-//! "Messages", lists phrases to avoid, with replacements.
+//! Help texts, messages and pages use the terms of the field (CONTRIBUTING.md, "Messages").
 
 use super::project::repository;
 use std::path::{Path, PathBuf};
 
-/// Phrases, in lower case, on which a native speaker of the field stumbles.
+/// Phrases, in lower case, that a native speaker of the field stumbles over, each with a better one.
 const AVOIDED: [&str; 22] = [
-    "what became of",
-    "requests under way",
-    "is told",
-    "are told",
-    "was asked for",
-    "were asked for",
-    "cannot be told",
-    "may spoil",
-    "go on with",
-    " codes ",
-    "not answered well",
-    "kept apart",
-    "none of ours",
-    "false finds",
-    "files to begin with",
-    " bears",
-    "bear no name",
-    "in mid-load",
-    "stood in for",
-    "put right",
-    "as far as it may",
-    "nothing fills",
+    "what became of",      // the outcome of
+    "requests under way",  // requests in flight
+    "is told",             // is reported, is shown
+    "are told",            // are reported, are shown
+    "was asked for",       // as requested
+    "were asked for",      // as requested
+    "cannot be told",      // is (statistically) indistinguishable from
+    "may spoil",           // distorts the figures; a source of noise
+    "go on with",          // resume a session
+    " codes ",             // snippets
+    "not answered well",   // that fails
+    "kept apart",          // excluded from the results
+    "none of ours",        // not a Speedwell file
+    "false finds",         // controls the false discovery rate
+    "files to begin with", // starter files
+    " bears",              // how far it scales
+    "bear no name",        // reports are unnamed
+    "in mid-load",         // during the load
+    "stood in for",        // a drop-in replacement for
+    "put right",           // is fixed, is corrected
+    "as far as it may",    // where it can
+    "nothing fills",       // an unknown placeholder
 ];
 
 /// Established terms that contain such a phrase: codes of errors, of statuses and of programs.
@@ -58,7 +57,7 @@ fn assert_plain(texts: impl Iterator<Item = (String, String)>) {
     assert!(seen > 10, "only {seen} texts were seen");
     assert!(
         wrong.is_empty(),
-        "see CONTRIBUTING.md, \"Messages\":\n{}",
+        "see AVOIDED in tests/it/style.rs:\n{}",
         wrong.join("\n")
     );
 }

@@ -2,7 +2,7 @@
 //!
 //! Provide tail areas and quantiles for the tests and intervals, and depend on neither. Own code,
 //! because `statrs` 0.19 differs from R's values in the tenth digit or earlier (see
-//! `docs/why/derivations.md`, "Other tests"). Start at [`student_t`].
+//! `crates/stats/DERIVATIONS.md`, "Other tests"). Start at [`student_t`].
 
 pub mod binomial;
 pub mod mean_squares;
